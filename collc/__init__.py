@@ -41,6 +41,10 @@ if TYPE_CHECKING:
         topology_from_networkx,
         verify,
     )
+    from .plotting import plot
+    from .sweeping.cases import SweepRow
+    from .sweeping.sweep import Sweep
+    from .sweeps import sweep
 
 _here = os.path.dirname(__file__)
 if not os.path.isdir(os.path.join(_here, "ir")):
@@ -61,6 +65,8 @@ __all__ = [
     "InternalError",
     "Progress",
     "Result",
+    "Sweep",
+    "SweepRow",
     "__version__",
     "check",
     "check_source",
@@ -72,19 +78,38 @@ __all__ = [
     "format",
     "format_source",
     "import_topology",
+    "plot",
     "replan",
+    "sweep",
     "topology",
     "topology_from_networkx",
     "verify",
 ]
 
 
+def _home(name: str) -> object:
+    """Return the module that has a name. Sweeps and pictures load more than compilation needs."""
+    if name == "plot":
+        from . import plotting
+
+        return plotting
+    if name == "sweep":
+        from . import sweeps
+
+        return sweeps
+    if name in ("Sweep", "SweepRow"):
+        from .sweeping import cases, sweep
+
+        return sweep if name == "Sweep" else cases
+    from . import api
+
+    return api
+
+
 def _attribute(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from . import api
-
-    value = getattr(api, name)
+    value = getattr(_home(name), name)
     globals()[name] = value
     return value
 

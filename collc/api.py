@@ -19,7 +19,6 @@ from collc.ir.topology import Topology
 from collc.ir.verify import Report
 
 from .compiling import (
-    LOG,
     Level,
     Param,
     Path,
@@ -42,10 +41,12 @@ from .driver.watching import Cancel, Cancelled, Progress, Watch, watching
 from .files.naming import stem_of
 from .files.texts import read_text
 from .messages.internal import INTERNAL_STATUS, InternalError
+from .networks import import_topology, topology, topology_from_networkx
+from .processes.engines import executing
 from .reading import load
 from .reading.base import ReadOptions
 from .results import Result
-from .tools.importing import ImportedNetwork, import_texts
+from .tools.importing import ImportedNetwork
 from .tools.verification import verify_text
 
 if TYPE_CHECKING:
@@ -157,7 +158,7 @@ def compile_source(
 def compile_many(
     items: Iterable[Path | Item],
     *,
-    executor: Executor | None = None,
+    executor: Executor | str | None = None,
     progress: Progress | None = None,
     cancel: Cancel | None = None,
     **options: Unpack[Options],
@@ -165,17 +166,18 @@ def compile_many(
     """Compile several files or texts, and return a result or an error for each, in order.
 
     An item is a path, or a mapping with a ``path`` or a ``text`` and options of its own, which replace the common
-    ``options`` (those of :func:`compile_source`). The workers of ``executor`` compile the items, if given; the results
-    are the same without. An item that cannot be compiled gives its :class:`CollcError` instead of a result.
-    ``progress(item, done, total)`` is called from this thread; ``cancel`` raises :class:`Cancelled`.
+    ``options`` (those of :func:`compile_source`). The workers of ``executor`` compile the items, if given: an executor,
+    or an engine as on the command line (``"processes:4"``). The results are the same without. An item that cannot be
+    compiled gives its :class:`CollcError` instead of a result. ``progress(item, done, total)`` is called from this
+    thread; ``cancel`` raises :class:`Cancelled`.
 
     >>> text = "param n = 4; collective parts = allgather on biring(n);"
     >>> found = compile_many([{"text": text, "params": {"n": n}} for n in (4, 8, 0)], target="msccl-xml")
     >>> [one.cost.T_L if isinstance(one, Result) else one.diagnostics[0].code for one in found]
     [2, 4, 'C0311']
     """
-    with watching(progress, cancel) as watch:
-        return each(items, options, executor, watch)
+    with watching(progress, cancel) as watch, executing(executor) as engine:
+        return each(items, options, engine, watch)
 
 
 def convert(
@@ -386,76 +388,7 @@ def format_source(text: str, *, path: str = "<string>") -> str:
     return shielded("format", lambda: coll.format_text(text, path))
 
 
-# ---- topologies
-
-
-def topology(expression: str) -> Topology:
-    """Return the topology of an expression of the language.
-
-    >>> topology("torus(3, 3, 2)").num_ranks
-    18
-    """
-    from collc.frontends import coll
-
-    return shielded("topology", lambda: coll.topology(expression))
-
-
-def topology_from_networkx(graph: networkx.Graph, name: str | None = None) -> Topology:
-    """Return the topology of a networkx graph, directed or not; its ``to_networkx()`` is the inverse.
-
-    See :meth:`collc.ir.topology.Topology.from_networkx` for its attributes. Raises CollcError: C0302 for a
-    wrong bandwidth or latency, C0303 for a graph that is no network.
-
-    >>> import networkx
-    >>> topology_from_networkx(networkx.petersen_graph(), "petersen").diameter
-    2
-    """
-    return shielded("topology_from_networkx", lambda: Topology.from_networkx(graph, name))
-
-
-def import_topology(
-    paths: Path | Sequence[Path],
-    *,
-    gpu: str | None = None,
-    gpu_link: str | Fraction | float | None = None,
-    nic: str | Fraction | float | None = None,
-    tiers: Mapping[str, str | Fraction | float] | None = None,
-    size: str | int | None = None,
-    choose: str | None = None,
-    fabric: Path | Sequence[Path] = (),
-    hosts: str | Sequence[str] = (),
-    nics: str | None = None,
-    format: str | None = None,
-    name: str | None = None,
-    node_limit: int = 20000,
-) -> ImportedNetwork:
-    """Import the network that files of machines or fabrics describe: ``.topology``, ``.text`` of a `.coll` file.
-
-    The arguments are the options of `collc import`. Bandwidths are texts such as ``"400Gbps"`` or bytes per second,
-    ``size`` is a text or bytes. ``nic="none"`` leaves out NICs without a speed. Several ``hosts`` are the lists of
-    several machines, in the order of the files. The warnings are in ``.diagnostics`` and go to the log. Raises
-    CollcError.
-
-    >>> from pathlib import Path
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as folder:
-    ...     file = Path(folder, "topology.conf")
-    ...     size = file.write_text("SwitchName=leaf Nodes=n[1-4]")
-    ...     import_topology(file, tiers={"leaf": "400Gbps"}, name="rack").topology
-    Topology(rack: 4 ranks, 1 switch, 8 links)
-    """
-    from .importing import request_of
-
-    def work() -> ImportedNetwork:
-        given = request_of(
-            paths, gpu, gpu_link, nic, tiers or {}, size, choose, fabric, hosts, nics, format, name, node_limit
-        )
-        return import_texts(given)
-
-    found = shielded("import_topology", work)
-    for warning in found.diagnostics:
-        LOG.warning("%s", warning)
-    return found
+# ---- finding topologies
 
 
 def find(
@@ -471,15 +404,16 @@ def find(
     refresh: bool = False,
     effort: int | None = None,
     seed: int = 0,
-    executor: Executor | None = None,
+    executor: Executor | str | None = None,
     progress: Progress | None = None,
     cancel: Cancel | None = None,
 ) -> Frontier:
     """Find the best topologies of a number of nodes and a degree: ``.frontier`` (rows), ``.best``, ``.bound``.
 
     The rows come from collc's own database. Missing sizes, or all with ``refresh``, are searched with ``effort``
-    evaluations, in the workers of ``executor``. ``alpha`` (seconds, or ``"10us"``), ``size`` (bytes, or ``"1MiB"``) and
-    ``bandwidth`` (bytes per second out of a node, or ``"100Gbps"``) determine the best. ``exclude`` lists patterns.
+    evaluations, in the workers of ``executor``, as for :func:`compile_many`. ``alpha`` (seconds, or ``"10us"``),
+    ``size`` (bytes, or ``"1MiB"``) and ``bandwidth`` (bytes per second out of a node, or ``"100Gbps"``) determine the
+    best. ``exclude`` lists patterns.
     ``progress(what, done, total)`` is called from this thread; ``cancel`` raises :class:`Cancelled`. Raises CollcError.
 
     >>> found = find(nodes=9, degree=4)
@@ -493,8 +427,9 @@ def find(
     def work(watch: Watch | None) -> Frontier:
         without = excluded([exclude] if isinstance(exclude, str) else exclude)
         wanted = finder.wanted(nodes, degree, bidirectional, objective, alpha, size, bandwidth, without)
-        evaluations = finder.EVALUATIONS if effort is None else finder.whole("effort", effort)
-        return finder.find(wanted, refresh=refresh, evaluations=evaluations, seed=seed, work=Work(executor, watch))
+        evaluations = None if effort is None else finder.whole("effort", effort)
+        with executing(executor) as engine:
+            return finder.find(wanted, refresh=refresh, evaluations=evaluations, seed=seed, work=Work(engine, watch))
 
     with watching(progress, cancel) as watch:
         return shielded("find", lambda: work(watch))

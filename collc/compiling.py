@@ -22,7 +22,7 @@ from .driver.plan import Recipe
 from .driver.result import CollectiveResult, Settings
 from .driver.watching import Watch
 from .files.texts import read_text
-from .messages.internal import InternalError, memory_error
+from .messages.internal import InternalError, contained
 from .reading import load
 from .reading.base import ReadOptions
 from .reading.loading import Loading
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Item", "Level", "Options", "Param", "Path", "Request", "Verify", "compiled", "each", "loading_of",
-    "possible", "recipe_of", "shielded", "targets_of", "text_of", "verify_mode",
+    "network", "possible", "recipe_of", "shielded", "store_of", "targets_of", "text_of", "verify_mode",
 ]  # fmt: skip
 
 T = TypeVar("T")
@@ -131,7 +131,7 @@ def compiled(text: str, path: str, request: Request, watch: Watch | None) -> Res
     def run() -> list[CollectiveResult]:
         return run_jobs(jobs, settings, executor=request.executor, progress=watch, observer=watch)
 
-    store = _store(request.cache)
+    store = store_of(request.cache)
     if store is None:
         results = run()
     else:
@@ -160,7 +160,7 @@ def possible(path: str, request: Request, library: str) -> tuple[Result, list[Di
     return Result(spec, {result.name: result for result in results}, tuple(found)), left
 
 
-def _store(cache: bool | Path) -> Store | None:
+def store_of(cache: bool | Path) -> Store | None:
     """Return the store of ``cache=``; None without one, and if the user's own cache folder cannot be used."""
     if cache is False:
         return None
@@ -242,7 +242,7 @@ def loading_of(
     node_limit: int,
 ) -> Loading:
     """Return the options of reading; networkx graphs become topologies."""
-    given = {name: _network(found) for name, found in (topologies or {}).items()}
+    given = {name: network(found) for name, found in (topologies or {}).items()}
     return Loading(dict(params or {}), tuple(os.fspath(p) for p in include_path), node_limit, given)
 
 
@@ -254,7 +254,8 @@ def text_of(source: Path) -> tuple[str, str]:
     return read_text(name), name
 
 
-def _network(found: Topology | networkx.Graph) -> Topology:
+def network(found: Topology | networkx.Graph) -> Topology:
+    """Return a topology, or that of a graph."""
     return found if isinstance(found, Topology) else Topology.from_networkx(found)
 
 
@@ -284,6 +285,10 @@ def shielded(what: str, work: Callable[[], T]) -> T:
 
     Diagnostics of plugins are added.
     """
+    return contained(what, lambda: _consulted(work))
+
+
+def _consulted(work: Callable[[], T]) -> T:
     try:
         with consulting() as plugin_diagnostics:
             result = work()
@@ -296,7 +301,3 @@ def shielded(what: str, work: Callable[[], T]) -> T:
         if plugin_diagnostics:
             raise CollcError([*mistake.diagnostics, *plugin_diagnostics], mistake.exit_status) from mistake.__cause__
         raise
-    except MemoryError:
-        raise memory_error(f"`{what}`") from None
-    except Exception as problem:
-        raise InternalError(f"{what} failed: {type(problem).__name__}: {problem}") from problem

@@ -24,6 +24,8 @@ from .files.naming import name_files
 from .files.texts import Output, check_writable, write_all
 
 if TYPE_CHECKING:
+    import pandas
+
     from collc.frontends.coll.faults import Fault
 
     from .driver.replan import FaultCost
@@ -83,6 +85,12 @@ class Result:
 
         rows = [(one.name, one.summary, ", ".join(file.target for file in one.artifacts)) for one in self]
         return html_table(counted(len(self), "collective"), ("name", "schedule", "targets"), rows)
+
+    def to_dataframe(self) -> pandas.DataFrame:
+        """Return a row for every collective, with its exact cost, as a data frame of pandas; C0028 without pandas."""
+        from .driver.frames import frame_of
+
+        return frame_of([one.row for one in self])
 
     @property
     def schedule(self) -> Scheduled:

@@ -20,7 +20,8 @@ _MAX_NESTING = 10
 
 
 class Opt(NamedTuple):
-    """One option; ``kind`` is ``flag``, ``value``, ``list`` (repeatable) or ``joined`` (value optional, by ``=``).
+    """One option; ``kind`` is ``flag``, ``value``, ``list`` (repeatable), ``words`` (a list; more values may
+    follow the first) or ``joined`` (value optional, by ``=``).
 
     If it ``writes``, its value is an output, or a folder of outputs.
     """
@@ -109,7 +110,7 @@ def parse(verb: Verb, arguments: Sequence[str]) -> SimpleNamespace:
     options = {name: opt for _, group in verb.groups for opt in group for name in opt.names}
     values: dict[str, Any] = {}  # Any: results of the options' conversions
     for opt in options.values():
-        values[opt.dest] = [] if opt.kind == "list" else False if opt.kind == "flag" else opt.default
+        values[opt.dest] = [] if opt.kind in ("list", "words") else False if opt.kind == "flag" else opt.default
     positional: list[str] = []
     command: list[str] = []
     rest = list(arguments)
@@ -126,6 +127,8 @@ def parse(verb: Verb, arguments: Sequence[str]) -> SimpleNamespace:
         if opt.kind == "joined" and value is None:
             separate[len(positional)] = name
         _store(values, opt, name, _value(opt, name, value, rest))
+        while opt.kind == "words" and value is None and rest and not rest[0].startswith("-"):
+            _store(values, opt, name, _value(opt, name, None, rest))
     if not (values.get("help") or values.get("version")):
         _check_positional(verb, positional, separate)
     return SimpleNamespace(**values, files=positional, command=command)
@@ -139,7 +142,11 @@ def _option(argument: str, options: dict[str, Opt]) -> tuple[Opt, str, str | Non
     if joined and name in options:
         return options[name], name, value
     if not argument.startswith("--"):
-        fits = [n for n, o in options.items() if o.kind in ("value", "list") and argument.startswith(n) and n[1] != "-"]
+        fits = [
+            n
+            for n, o in options.items()
+            if o.kind in ("value", "list", "words") and argument.startswith(n) and n[1] != "-"
+        ]
         if fits:
             name = max(fits, key=len)
             return options[name], name, argument[len(name) :]
@@ -170,7 +177,7 @@ def _value(opt: Opt, name: str, value: str | None, rest: list[str]) -> object:
 
 # Any: as in parse
 def _store(values: dict[str, Any], opt: Opt, name: str, value: object) -> None:
-    if opt.kind in ("list", "joined"):
+    if opt.kind in ("list", "words", "joined"):
         values[opt.dest] = [*(values[opt.dest] or []), value]
     else:
         values[opt.dest] = value
@@ -188,7 +195,7 @@ def _check_positional(verb: Verb, found: list[str], separate: Mapping[int, str])
         extra = found[most]
         hint = None
         if most in separate:
-            hint = f"a value stands after `=`: write `{separate[most]}={extra}`"
+            hint = f"a value follows `=`: write `{separate[most]}={extra}`"
         if most and extra and re.fullmatch(r"[\w./-]+\.coll", extra):
             hint = "give one file at a time"
         raise usage_error(f"`collc {verb.name}` takes {need or 'no arguments'}, found also `{extra}`", hint)

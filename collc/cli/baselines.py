@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from collc.ir.progress import counting
+
 from ..driver.result import CollectiveResult
 from ..driver.sizes import at_size
 from ..messages.quantities import show_size, show_time
@@ -64,7 +66,10 @@ def compare(
     numbers = {name: value for name, value in numbers.items() if value is not None}
     auto = attrs.evolve(auto, sizes=None, most=None, **numbers)
     model, problem = Model.of(auto), result.request.problem
-    chosen = [_chosen(result, auto, size) if result.choice else _scheduled(result, model, size) for size in sizes]
+    chosen = [
+        _chosen(result, auto, size) if result.choice else _scheduled(result, model, size)
+        for size in counting(sizes, "sizes beside baselines")
+    ]
     names, seconds = (tuple(column) for column in zip(*chosen, strict=True))
     return Comparison(names, seconds, measure_baselines(problem, sizes, model))
 

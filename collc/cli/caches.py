@@ -13,9 +13,12 @@ from collc.ir.shown import clipped, counted
 from ..files.caches import Item, Part, clear, items, parts
 from ..files.derived import State
 from ..messages.quantities import show_size_about
+from ..tables.columns import Cell, Table
+from ..tables.listed import CACHE_ITEMS, CACHE_PARTS
 from .arguments import usage_error
 from .console import Console
 from .table import table
+from .tabular import require_one_form, show
 
 __all__ = ["cache"]
 
@@ -31,14 +34,17 @@ def cache(options: SimpleNamespace, console: Console) -> int:
     if action not in _ACTIONS:
         known = "info, list, check or clear"
         raise usage_error(f"`collc cache` takes {known}, found `{action}`", nearest(action, _ACTIONS))
+    require_one_form(options)
     found = parts(options.cache, os.environ)
     listed = [(part, clear(part) if action == "clear" else items(part)) for part in found]
     states = [(item, item.state) for _, held in listed for item in held] if action == "check" else []
-    if options.json:
-        console.json(_document(listed, dict(states), full=action in ("list", "check")))
-    else:
-        texts = {"info": _info, "list": _list, "clear": _cleared}
-        console.out(_checked(states) if action == "check" else texts[action](listed))
+    texts = {"info": _info, "list": _list, "clear": _cleared}
+    full = action in ("list", "check")
+    show(
+        options, console, lambda: _items_table(listed, dict(states)) if full else _parts_table(listed),
+        lambda: _document(listed, dict(states), full),
+        lambda: _checked(states) if action == "check" else texts[action](listed),
+    )  # fmt: skip
     return int(any(state == "wrong" for _, state in states))
 
 
@@ -49,12 +55,28 @@ def _size(held: Sequence[Item]) -> int:
     return sum(item.size for item in held)
 
 
-def _document(listed: Listed, states: dict[Item, State], full: bool) -> dict[str, object]:
-    """Return the object of ``--json``; the first keys are those of the compiled files."""
-    rows = [
+def _parts(listed: Listed) -> list[dict[str, Cell]]:
+    return [
         {"name": part.name, "folder": part.folder, "entries": len(held), "bytes": _size(held), "most_bytes": part.most}
         for part, held in listed
     ]
+
+
+def _parts_table(listed: Listed) -> Table:
+    return Table(CACHE_PARTS, _parts(listed))
+
+
+def _items_table(listed: Listed, states: dict[Item, State]) -> Table:
+    return Table(CACHE_ITEMS, [
+        {"part": part.name, "path": item.path, "bytes": item.size, "names": ", ".join(item.names), "used": _time(item),
+         "state": states.get(item)}
+        for part, held in listed for item in held
+    ])  # fmt: skip
+
+
+def _document(listed: Listed, states: dict[Item, State], full: bool) -> dict[str, object]:
+    """Return the object of ``--json``; the first keys are those of the compiled files."""
+    rows = _parts(listed)
     first = {key: rows[0][key] for key in ("folder", "entries", "bytes", "most_bytes")}
     found: dict[str, object] = {**first, "parts": rows}
     if full:

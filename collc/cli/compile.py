@@ -21,7 +21,7 @@ from ..registry.elements import element_text
 from .console import Console
 from .failures import Failures
 from .inputs import load, require_own_profile, settings, targets
-from .watcher import Watcher, time_table
+from .watcher import Watcher, show_times
 
 __all__ = ["compile", "outputs_list", "outputs_object"]
 
@@ -117,8 +117,7 @@ def _show(
     failures: Failures, options: SimpleNamespace, console: Console,
 ) -> None:  # fmt: skip
     """Print what the options ask for."""
-    if options.time_passes:
-        console.err(time_table(results))
+    show_times(results, options, console)
     if console.verbose:
         _show_choices(results, console)
     if not options.json:

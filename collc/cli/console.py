@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, TextIO
 
 from ..files.stdout import write_stdout
+from .meter import WIDTH, Meter
 from .signals import Signals
 
 if TYPE_CHECKING:
@@ -36,6 +37,15 @@ def wants_color(choice: str, stream: TextIO | None, environment: dict[str, str] 
 _SECONDS_SHOWN = 0.2  # between two counts of one line of progress
 
 
+def _columns() -> int:
+    """Return the characters of a line that the terminal of standard error does not wrap."""
+    try:
+        columns = os.get_terminal_size(2).columns
+    except (OSError, ValueError):
+        return WIDTH
+    return min(WIDTH, columns - 1) if columns > 1 else WIDTH
+
+
 class Console:
     """Collects diagnostics until the end, and prints them in the chosen form.
 
@@ -49,6 +59,7 @@ class Console:
         self.diagnostics: list[Diagnostic] = []
         self.inputs: dict[str, str] = {}  # name -> text of each input, for a reproducer
         self.progress_shown, self.doing, self.shown_at = False, "", 0.0
+        self.meter = Meter()
 
     def configure(self, options: SimpleNamespace) -> None:
         """Take over the options of the group General."""
@@ -111,12 +122,15 @@ class Console:
     def progress(self, text: str) -> None:
         """Show the current work, on a terminal only; the next output replaces it."""
         self.doing, self.shown_at = text, 0.0
+        self.meter.update(text, 0, 0)
         self._show(text)
 
     def count(self, what: str, done: int, total: int) -> None:
         """Show the current one of ``total`` parts, as :meth:`progress` does; end if a signal asks for it."""
         self.signals.check()
-        self.progress(f"{done:,} of {total:,}: {what}" if total else what)
+        self.doing, self.shown_at = f"{done:,} of {total:,}: {what}" if total else what, 0.0
+        self.meter.update("", done, total)
+        self._show(self.doing)
 
     def follow(self, what: str, done: int = 0, total: int = 0) -> None:
         """Show the progress of a part a few times a second; end if a signal asks for it."""
@@ -126,15 +140,18 @@ class Console:
             return
         self.shown_at = now
         count = f" {done:,} of {total:,}" if total else f" {done:,}" if done else ""
+        self.meter.update(what, done, total)
         self._show(f"{self.doing}: {what}{count}" if self.doing else f"{what}{count}")
 
     def _show(self, text: str) -> None:
         if self.errors_only or self.format != "text" or sys.stderr is None or not sys.stderr.isatty():
             return
         if os.environ.get("TERM") != "dumb" and not os.environ.get("CI"):
-            sys.stderr.write(f"\r\x1b[K{text[:78]}")
+            plain = "utf" not in (sys.stderr.encoding or "").lower()
+            line = self.meter.line(text, _columns(), plain=plain)
+            self.progress_shown = True  # first: a signal may arrive when the line is half written
+            sys.stderr.write(f"\r\x1b[K{line}")
             sys.stderr.flush()
-            self.progress_shown = True
 
     def clear_progress(self) -> None:
         """Clear the line of progress, before other output."""

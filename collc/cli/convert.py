@@ -17,7 +17,7 @@ from ..tools.conversion import Converted, convert_text
 from .compile import outputs_object
 from .console import Console
 from .inputs import read, settings, targets
-from .watcher import Watcher, time_table
+from .watcher import Watcher, show_times
 
 __all__ = ["convert"]
 
@@ -40,8 +40,7 @@ def convert(options: SimpleNamespace, console: Console) -> int:
         files += _named(converted, path, options)
     watcher.ends()
     _write(files, options, console)
-    if options.time_passes:
-        console.err(time_table([converted.result for converted in done]))
+    show_times([converted.result for converted in done], options, console)
     if options.json:
         console.json(outputs_object(files, [converted.result for converted in done]))
     return 0

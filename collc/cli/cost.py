@@ -11,6 +11,7 @@ from collc.ir.collective import Collective
 from collc.ir.costs.busbw import bus_factor_of
 from collc.ir.costs.cost import Cost, assumptions, predicted_time
 from collc.ir.diagnostic import error
+from collc.ir.progress import counting
 from collc.ir.schedule import Schedule
 from collc.ir.spec import Option
 from collc.ir.symmetric_program import AnyProgram
@@ -35,7 +36,7 @@ from .roots import Orbits, orbit_object, orbits_object, orbits_of, orbits_text
 from .table import table
 from .tabular import require_one_form, show, together
 from .together import whole_object, whole_text
-from .watcher import Watcher, time_table
+from .watcher import Watcher, show_times
 
 if TYPE_CHECKING:
     from collc.passes.synthesis.breadth_first.unchunked import Unchunked
@@ -70,8 +71,7 @@ def cost(options: SimpleNamespace, console: Console) -> int:
     watcher = Watcher(options, console)
     failures = Failures()
     results = failures.compiled(jobs, _exact(options), watcher)
-    if options.time_passes:
-        console.err(time_table(results))
+    show_times(results, options, console)
     console.warn(warning for r in results for warning in r.warnings)
     results = [r for r in results if r.schedule is not None]
     requested = {job.request.name: job.request.schedule.options for job in jobs if job.request is not None}
@@ -216,7 +216,7 @@ def _exact(options: SimpleNamespace) -> Settings:
 
 def _rows(result: CollectiveResult, options: SimpleNamespace) -> tuple[Row, ...]:
     """Return the predicted time at every size, of the schedule that is planned for this size."""
-    return tuple(_row(result, size, options) for size in _sizes(result, options))
+    return tuple(_row(result, size, options) for size in counting(_sizes(result, options), "sizes"))
 
 
 def _sizes(result: CollectiveResult, options: SimpleNamespace) -> Sequence[int]:

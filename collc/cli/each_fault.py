@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
 from types import SimpleNamespace
 
 import attrs
@@ -24,6 +25,8 @@ from ..files.index import INDEX, Index
 from ..files.naming import file_name, name_files
 from ..files.texts import Output, check_folder, check_writable
 from ..messages.internal import is_fatal
+from ..tables.columns import Cell, Table, with_floats
+from ..tables.listed import SINGLE_FAULTS
 from ..tables.schemas import VERSION
 from ..tools.replanning import Replanner
 from ..tools.single_faults import fault_file, orbits, single_faults
@@ -31,6 +34,7 @@ from .cache import key_of_inputs
 from .console import Console
 from .fault_texts import cost_object, fault_object, per_byte, times_text
 from .table import table
+from .tabular import show
 
 __all__ = ["each_fault"]
 
@@ -66,10 +70,11 @@ def each_fault(
                 index.add(_key(ahead, place), outputs, entry)
     index.write()
     console.say(f"wrote {index.path}")
-    if options.json:
-        console.json({name: value for name, value in index.document.items() if name != "schema"})
-    else:
-        console.out(_table(index.entries) + _summary(index))
+    show(
+        options, console, lambda: _table(index.entries),
+        lambda: {name: value for name, value in index.document.items() if name != "schema"},
+        lambda: _text(index.entries) + _summary(index),
+    )  # fmt: skip
     return _report(failed, len(keys), index.path, console)
 
 
@@ -166,8 +171,25 @@ def _maps(spec: Spec, healthy: CollectiveResult) -> list[Array]:
 # ---- what is printed
 
 
-def _table(entries: Sequence[Json]) -> str:
-    """Return the table of all faults."""
+def _table(entries: Sequence[Json]) -> Table:
+    """Return a row for every fault."""
+    return Table(SINGLE_FAULTS, [_cells(entry) for entry in entries])
+
+
+def _cells(entry: Json) -> dict[str, Cell]:
+    files, exact = entry["files"], dict[str, Cell]()
+    assert isinstance(files, list)
+    for name in ("time_per_byte_healthy", "time_per_byte_bound", "time_per_byte", "times_healthy"):
+        exact[name] = Fraction(str(entry[name])) if name in entry else None
+    cells: dict[str, Cell] = {"name": str(entry["collective"]), "file": files[0] if files else None}
+    for name in ("kind", "where", "rate", "plan", "reason"):
+        cells[name] = None if entry.get(name) is None else str(entry[name])
+    met = entry.get("bound_met")
+    return {**cells, **with_floats(exact), "bound_met": None if met is None else bool(met)}
+
+
+def _text(entries: Sequence[Json]) -> str:
+    """Return the table of all faults as text."""
     several = len({entry["collective"] for entry in entries}) > 1
     rows = []
     for entry in entries:

@@ -20,7 +20,7 @@ from .arguments import usage_error
 from .console import Console
 from .failures import Failures
 from .inputs import load, settings, targets
-from .watcher import Watcher
+from .watcher import Watcher, show_times
 
 if TYPE_CHECKING:
     from collc.ir.levels import Executable
@@ -67,6 +67,7 @@ def explore(options: SimpleNamespace, console: Console) -> int:
     failures, recorder = Failures(), _Recorder(options, console)
     results = failures.compiled(jobs, settings(options), recorder)
     console.warn(warning for result in results for warning in result.warnings)
+    show_times(results, options, console)
     if failures:
         return failures.report(console)
     stages = recorder.stages.titled({result.name: _remarks(result) for result in results})

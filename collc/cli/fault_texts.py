@@ -9,9 +9,19 @@ from collc.ir.shown import counted
 
 from ..driver.replan import FaultCost
 from ..driver.result import Replan
+from ..tables.columns import Cell, with_floats
 from ..tables.forms import rational
 
-__all__ = ["cost_object", "cost_text", "fault_object", "per_byte", "plan_text", "ranks_before", "times_text"]
+__all__ = [
+    "cost_cells",
+    "cost_object",
+    "cost_text",
+    "fault_object",
+    "per_byte",
+    "plan_text",
+    "ranks_before",
+    "times_text",
+]
 
 #: bound kind -> what a schedule is optimal among
 _AMONG = {"all-schedules": "all schedules", "tree-schedules": "tree schedules", "multi-commodity-flow": "all routes"}
@@ -29,6 +39,15 @@ def cost_object(cost: FaultCost) -> dict[str, object]:
         **rational("time_per_byte", cost.reached), **rational("times_healthy", cost.times), "bound_kind": cost.among,
         "bound_met": cost.is_optimal,
     }  # fmt: skip
+
+
+def cost_cells(cost: FaultCost) -> dict[str, Cell]:
+    """Return the cells of what faults cost, by the keys of their columns."""
+    exact: dict[str, Cell] = {
+        "time_per_byte_healthy": cost.healthy, "time_per_byte_bound": cost.optimum, "time_per_byte": cost.reached,
+        "times_healthy": cost.times,
+    }  # fmt: skip
+    return {**with_floats(exact), "bound_met": cost.is_optimal}
 
 
 def plan_text(plan: Replan) -> str:

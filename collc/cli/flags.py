@@ -32,7 +32,9 @@ __all__ = [
     "SEARCH",
     "SIMULATION",
     "TRAINING",
+    "VERIFY",
     "ranges",
+    "workers",
 ]
 
 
@@ -195,6 +197,11 @@ PROFILE = Opt(
     ("--profile",), "write what took the time into FILE, as a Chrome trace (Perfetto):\n"
     "collectives, passes and checks, with memory and rows", "value", "FILE", writes=True,
 )  # fmt: skip
+VERIFY = Opt(
+    ("--verify",), "each (default): check structure after every pass, execute the\n"
+    "final schedule and program, read files back;\nfull: execute every IR; off: skip these checks", "value",
+    default="each", choices=("each", "full", "off"),
+)  # fmt: skip
 PASSES = (
     Opt(("-O",), "-O0 only required passes, -O1 also coalesce and prune-dependencies,\n"
         "-O2 also renumber, balance-threadblocks, fuse, reuse-scratch (default),\n"
@@ -203,13 +210,12 @@ PASSES = (
     Opt(("-p", "--passes"), "run these passes instead: 'bfb,discretize{max-chunks=8},coalesce';\n"
         "missing passes in between are added; --print-pipeline shows them", "value", "PASSES"),
     Opt(("--disable-pass",), "leave a pass out (repeatable)", "list", "NAME"),
-    Opt(("--verify",), "each (default): check structure after every pass, execute the\n"
-        "final schedule and program, read files back;\nfull: execute every IR; off: skip these checks", "value",
-        default="each", choices=("each", "full", "off")),
+    VERIFY,
     Opt(("--dump-ir",), "print the final IR, the IR after PASS, or all, on standard error", "joined", "PASS|all"),
     Opt(("--print-pipeline",), "print the passes that run, on standard error; with -v, also why"),
     Opt(("--time-passes",), "print seconds, memory and rows of every pass and check, on standard\n"
-        "error: the peak of the process, and by how much each step raised it"),
+        "error: the peak of the process, and by how much each step raised it;\n"
+        "or write them into FILE as CSV", "joined", "FILE", writes=True),
     PROFILE,
 )  # fmt: skip
 OUTPUT = (
@@ -309,6 +315,14 @@ PICTURES = (
     Opt(("--steps",), "also print each step: messages, hops, exact max link load"),
     Opt(("--trace",), "write a Chrome trace (Perfetto) of the first size into FILE", "value", "FILE", writes=True),
     Opt(("--trace-ranks",), "trace only these sending ranks: 0..8", "value", "N", convert=ranges),
+    Opt(
+        ("--trace-target",),
+        "show the threadblocks of the file for TARGET, or `messages`\n(default: those of the "
+        "first `emit`, messages without one)",
+        "value",
+        "TARGET",
+    ),
+    Opt(("--animate",), "draw the steps at the first size into FILE, an animated SVG", "value", "FILE", writes=True),
     Opt(("--svg",), "draw goodput by size for all collectives into FILE", "value", "FILE", writes=True),
 )
 RUN = (
@@ -330,6 +344,8 @@ RUN = (
         "Python, on PATH or in /opt), a folder, or an mpicc", "value", "NAME|DIR"),
     Opt(("--mpi-env",), "set a variable for the MPI (repeatable)", "list", "NAME=VALUE", convert=_definition),
     Opt(("--oneccl",), "the folder of the oneCCL to use", "value", "DIR"),
+    Opt(("--tune",), "oneCCL: time files against oneCCL's own collectives, once for each class\n"
+        "of sizes; use the faster ones, now and with --tune later"),
     Opt(("--testbed",), "run on network namespaces connected like the topology (Linux); the\n"
         "widest link has RATE (40Mbps)", "joined", "RATE", convert=_rate),
     Opt(("--delay",), "latency of every link of the testbed: 5ms", "value", "TIME", convert=_time),
@@ -381,8 +397,10 @@ CALIBRATION = (
 )  # fmt: skip
 NETWORK = (
     Opt(("--as",), "write the network: nodelink (JSON of networkx), graphml, dot (Graphviz),\n"
-        "astra-sim (YAML), nccl-topo (XML of NCCL's dump) or cabling (CSV of cables)", "value",
-        choices=("nodelink", "graphml", "dot", "astra-sim", "nccl-topo", "cabling"), shown_as="--as=FORM"),
+        "astra-sim (YAML), astra-sim-gib (in its 2^30 B/s), nccl-topo (XML of NCCL's dump)\n"
+        "or cabling (CSV of cables)", "value",
+        choices=("nodelink", "graphml", "dot", "astra-sim", "astra-sim-gib", "nccl-topo", "cabling"),
+        shown_as="--as=FORM"),
     Opt(("--topology",), "the topology to write, of a file that has several", "value", "NAME"),
     Opt(("--rack",), "also list the racks of N nodes, in a cabling list", "value", "N", convert=positive),
     Opt(("-o",), "write the network into FILE (default: standard output)", "value", "FILE", writes=True),
@@ -422,8 +440,8 @@ LAUNCH = (
         "(default: leave its calls to the MPI, NCCL or gloo)"),
     Opt(("--nonblocking",), "MPI: also serve nonblocking and persistent calls; needs\n"
         "MPI_THREAD_MULTIPLE, and a thread of every rank"),
-    Opt(("--uneven",), "MPI: also serve Alltoallv, Gatherv and Scatterv; ranks tell each\n"
-        "other the sizes of their data before every call"),
+    Opt(("--uneven",), "MPI: also serve Alltoallv, Alltoallw, Gatherv and Scatterv; ranks\n"
+        "tell each other the sizes of their data before every call"),
     Opt(("--tune",), "MPI: time compiled collectives against those of the MPI, at the first\n"
         "blocking call of each size; use the faster ones, now and with --tune later"),
     Opt(("--stats",), "print the number of served calls at the end"),
@@ -450,6 +468,18 @@ FIND = (
         convert=positive),
     Opt(("--robust",), "compute the cost after the worst failure of a link, and of a node"),
 )  # fmt: skip
+
+
+def workers(verb: str, work: str) -> tuple[Opt, ...]:
+    """Return the options that say what runs the ``work`` of a verb."""
+    engines = f"what runs the {work}: processes[:N] (default), dask:tcp://HOST:PORT, or mpi\n"
+    command = f"in `mpiexec -n 4 python -m mpi4py.futures -m collc {verb} ..`"
+    return (
+        Opt(("-j", "--jobs"), f"number of processes for {work} (one per processor)", "value", "J", convert=positive),
+        Opt(("--executor",), engines + command, "value", "ENGINE"),
+    )
+
+
 TRAINING = (
     Opt(("--on",), "a topology to compare (repeatable); more may follow it", "list", "TOPOLOGY"),
     Opt(("--buckets",), "capacities of the buckets of gradients, instead of the workload's", "value", "SIZES",
@@ -462,15 +492,9 @@ TRAINING = (
 SEARCH = (
     Opt(("--refresh",), "search from scratch instead of looking up; with --database,\nadd the results to it"),
     Opt(("--database",), "use this database instead of collc's own", "value", "FILE"),
+    Opt(("--rates-only",), "with --refresh --database: no search, but compute the all-to-all rates\nthat rows lack"),
     Opt(("--check",), "recompute every row of the database; exit 1 if one is wrong"),
     Opt(("--effort",), "evaluations of each search (20000; databases 400)", "value", "E", convert=positive),
     Opt(("--seed",), "the seed of the search (0)", "value", "S", 0, convert=_count),
-    Opt(("-j", "--jobs"), "number of search processes (one per processor)", "value", "J", convert=positive),
-    Opt(
-        ("--executor",),
-        "what runs the searches: processes[:N] (default), dask:tcp://HOST:PORT, or mpi\n"
-        "in `mpiexec -n 4 python -m mpi4py.futures -m collc find ..`",
-        "value",
-        "ENGINE",
-    ),
+    *workers("find", "searches"),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from types import SimpleNamespace
+from typing import TYPE_CHECKING, TypeAlias
 
 from collc.ir.verify import Check, Report
 
@@ -16,8 +17,15 @@ from .console import Console
 from .failures import Failures
 from .inputs import loading, read
 from .table import table
+from .tabular import require_one_form, show
+
+if TYPE_CHECKING:
+    from collc.tables.columns import Table
 
 __all__ = ["verify"]
+
+#: path, name of the collective and report
+Found: TypeAlias = tuple[str, str, Report]
 
 #: endings of the files that runtimes load
 _LOADED = (".json", ".xml")
@@ -28,24 +36,17 @@ def verify(options: SimpleNamespace, console: Console) -> int:
 
     Several MSCCL-XML files are held against each other too, and several plans of MSCCL++.
     """
+    require_one_form(options, options.files)
     texts = [read(path, console) for path in _files(options.files)]
     console.progress("verifying")
     failures = Failures()
     found = [(name, *one) for text, name in texts for one in _verify(text, name, options, console, failures)]
     found += [("together", "", together) for together in _together(texts, options.runtime)]
     ok = all(report.ok for _, _, report in found) and not failures
-    if options.json:
-        objects = [_object(n, report) for _, n, report in found]
-        if len(texts) > 1:
-            objects = [{"path": path, **one} for (path, _, _), one in zip(found, objects, strict=True)]
-            console.json({**(objects[-1] if objects else {}), "ok": ok, "files": objects, **failures.objects()})
-        elif len(objects) == 1 and not failures:
-            console.json(objects[0])
-        else:
-            first = objects[0] if objects else {}
-            console.json({**first, "ok": ok, "collectives": objects, **failures.objects()})
-    elif not console.errors_only or not ok:
-        console.out("".join(_text(path, n, report) for path, n, report in found))
+    show(
+        options, console, lambda: _table(found), lambda: _document(found, len(texts), ok, failures),
+        lambda: "" if console.errors_only and ok else "".join(_text(*one) for one in found),
+    )  # fmt: skip
     console.warn(warning for _, _, report in found for warning in report.warnings)
     return max(failures.report(console), 0 if ok else 1)
 
@@ -85,6 +86,30 @@ def _together(texts: Sequence[tuple[str, str]], runtime: str | None) -> Iterator
     for name, listed in alike.items():
         if len(listed) > 1 and (report := reader(name).together(listed, runtime)):
             yield report
+
+
+def _document(found: Sequence[Found], num_texts: int, ok: bool, failures: Failures) -> dict[str, object]:
+    """Return the object of ``--json``: the only report, or all in a list."""
+    objects = [_object(n, report) for _, n, report in found]
+    if num_texts > 1:
+        objects = [{"path": path, **one} for (path, _, _), one in zip(found, objects, strict=True)]
+        return {**(objects[-1] if objects else {}), "ok": ok, "files": objects, **failures.objects()}
+    if len(objects) == 1 and not failures:
+        return objects[0]
+    first = objects[0] if objects else {}
+    return {**first, "ok": ok, "collectives": objects, **failures.objects()}
+
+
+def _table(found: Sequence[Found]) -> Table:
+    """Return a row for every check."""
+    from collc.tables.columns import Table
+    from collc.tables.listed import VERIFIED
+
+    return Table(VERIFIED, [
+        {"path": path, "name": name, "kind": report.kind, "collective": report.collective, "ranks": report.ranks,
+         "check": check.name, "ok": check.ok, "detail": check.detail, "notes": "; ".join(check.notes)}
+        for path, name, report in found for check in report.checks
+    ])  # fmt: skip
 
 
 def _object(name: str, report: Report) -> dict[str, object]:

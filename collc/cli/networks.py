@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from collc.ir.topology import Topology
 
-__all__ = ["networks_named", "topologies"]
+__all__ = ["is_file", "networks_named", "topologies"]
 
 
 def topologies(options: SimpleNamespace, console: Console) -> int:
@@ -75,7 +75,7 @@ def _require_one_output(options: SimpleNamespace) -> None:
 def _network(options: SimpleNamespace, console: Console) -> Topology:
     """Return the network that the argument names: an expression, or a topology of a file."""
     source = options.files[0]
-    if _is_file(source):
+    if is_file(source):
         return _chosen(_declared(source, options, console), options.topology, source)
     if options.topology is not None:
         raise usage_error(f"--topology chooses a topology of a file, and `{source}` is an expression")
@@ -84,7 +84,7 @@ def _network(options: SimpleNamespace, console: Console) -> Topology:
 
 def networks_named(source: str, options: SimpleNamespace, console: Console) -> list[tuple[str, Topology]]:
     """Return the network of an expression, or all topologies of a file, each with what to call it in a table."""
-    if not _is_file(source):
+    if not is_file(source):
         return [(source, _expressed(source, options))]
     known = _declared(source, options, console)
     if not known:
@@ -92,7 +92,8 @@ def networks_named(source: str, options: SimpleNamespace, console: Console) -> l
     return [(f"{source}: {name}", topology) for name, topology in known.items()]
 
 
-def _is_file(source: str) -> bool:
+def is_file(source: str) -> bool:
+    """Return whether an argument names a file, and is no expression."""
     return source == STDIN or os.path.exists(source) or source.endswith((".coll", ".ir"))
 
 

@@ -45,8 +45,8 @@ _BUILDING = (
 )  # fmt: skip
 #: variables of collc for running programs
 _RUNNING = (
-    "COLLC_CACHE", "COLLC_DEBUG", "COLLC_DISABLE", "COLLC_LAUNCH_REPORT", "COLLC_NONBLOCKING", "COLLC_STATS",
-    "COLLC_TUNE", "COLLC_UNEVEN",
+    "COLLC_CACHE", "COLLC_DEBUG", "COLLC_DISABLE", "COLLC_LAUNCH_REPORT", "COLLC_NONBLOCKING",
+    "COLLC_SHARED_MEMORY", "COLLC_STATS", "COLLC_TUNE", "COLLC_UNEVEN",
 )  # fmt: skip
 
 
@@ -172,7 +172,11 @@ def _run_mpi(prepared: Prepared, cache: Path, options: SimpleNamespace, console:
     assert prepared.mpi is not None
     command, mpi, shared = list(options.command), prepared.mpi, Path(prepared.library)
     serves = {f"COLLC_{name.upper()}": "1" for name in ("nonblocking", "uneven") if getattr(options, name)}
-    tuned = _tuned_path(cache, shared, console) if options.tune else None
+    tuned = None
+    if options.tune:
+        from .tuned import path_of_times, tuned_text
+
+        tuned = path_of_times(cache, shared, console)
     if tuned is not None:
         serves["COLLC_TUNE"] = tuned
     if options.dry_run:
@@ -187,41 +191,10 @@ def _run_mpi(prepared: Prepared, cache: Path, options: SimpleNamespace, console:
         lost = status != 0 and not report_of_ranks.ranks
         console.err("collc: calls not reported: ended abnormally\n" if lost else report_of_ranks.table())
     if tuned is not None:
-        console.err(_tuned_text(tuned, cache))
+        console.err(tuned_text(tuned, cache, "the MPI's"))
     if status == 0 or report_of_ranks.ranks:
         console.warn(_no_calls_served(report_of_ranks, prepared.served, command, options.nonblocking))
     return status
-
-
-def _tuned_path(cache: Path, library: Path, console: Console) -> str | None:
-    """Return the file of what is timed; None with a warning if there can be none."""
-    from ..files.tuned import tuned_path
-
-    try:
-        return tuned_path(os.path.abspath(cache), str(library))
-    except OSError as problem:
-        from collc.ir.diagnostic import warning
-
-        reason = (problem.strerror or str(problem)).lower()
-        console.warn([warning("C0085", f"`{cache}` cannot keep times: {reason}", notes=["--tune times nothing"])])
-        return None
-
-
-def _tuned_text(path: str, cache: Path) -> str:
-    """Return what was timed, in this run and in earlier ones, as a table."""
-    from ..files.tuned import read_tuned
-    from ..messages.quantities import show_size
-    from .table import table
-
-    rows = [
-        (row.kind, str(row.ranks), str(row.nodes), show_size(row.size), f"{row.built_in:.2f} us",
-         f"{row.compiled:.2f} us", "compiled" if row.is_compiled else "the MPI's")
-        for row in read_tuned(path, os.path.abspath(cache))
-    ]  # fmt: skip
-    if not rows:
-        return "collc: nothing was timed\n"
-    head = ("collective", "ranks", "nodes", "up to", "the MPI's", "compiled", "used")
-    return f"collc: times in {path}\n" + table(rows, head=head, right=(1, 2, 3, 4, 5), indent="  ")
 
 
 def _no_calls_served(

@@ -22,16 +22,18 @@ from ..driver.sizes import at_size, cost_at_size, own_size
 from ..files.naming import NamedFile, name_files, stem_of
 from ..files.texts import STDOUT, Output, check_writable, output_folder, write_all
 from ..messages.quantities import show_size, show_time
+from ..tables.columns import Cell, Table
 from ..tables.forms import rational
+from ..tables.listed import REPLANNED
 from ..tools.replanning import Replanner
 from .arguments import usage_error
 from .console import Console
 from .failures import Failures
-from .fault_texts import cost_object, cost_text, fault_object, plan_text, ranks_before, times_text
+from .fault_texts import cost_cells, cost_object, cost_text, fault_object, plan_text, ranks_before, times_text
 from .inputs import load, settings, targets
 from .table import table
-from .tabular import together
-from .watcher import Watcher, time_table
+from .tabular import is_printed, require_one_form, show, together
+from .watcher import Watcher, show_times
 
 __all__ = ["replan"]
 
@@ -39,6 +41,7 @@ __all__ = ["replan"]
 def replan(options: SimpleNamespace, console: Console) -> int:
     """Compile a plan again after faults, write its files and print what the faults cost; return the exit status."""
     faults = _faults(options)
+    require_one_form(options, options.files)
     spec, start = load(options, console, "replan")
     if isinstance(start, AnyProgram) or type(start).__name__ == "OneSided":
         message = f"`{options.files[0]}` holds a program, which has no network"
@@ -68,8 +71,7 @@ def replan(options: SimpleNamespace, console: Console) -> int:
     watcher.ends()
     console.warn(warning for one in found for warning in one.warnings)
     files = [] if failures else _write(found, spec.files, options, console)
-    if options.time_passes:
-        console.err(time_table(found))
+    show_times(found, options, console)
     _show(found, files, failures, options, console)
     return failures.report(console)
 
@@ -86,8 +88,9 @@ def _faults(options: SimpleNamespace) -> tuple[Fault, ...]:
     if options.each_fault is None and not found:
         hint = "`--without 'gpu[0, 2] -> ib'`, `--slow 'gpu[3, 1] <-> ib: 12.5 GB/s'`, or `--each-fault DIR`"
         raise usage_error("`collc replan` needs a fault", hint)
-    if options.json and options.o == STDOUT:
-        raise usage_error("--json and -o - would both write to standard output", "write to a file")
+    printed = [f"--{name}" for name in ("json", "csv", "markdown") if is_printed(options, name)]
+    if printed and options.o == STDOUT:
+        raise usage_error(f"{printed[0]} and -o - would both write to standard output", "write to a file")
     return found
 
 
@@ -127,14 +130,22 @@ def _show(
     results: Sequence[CollectiveResult], files: Sequence[NamedFile], failures: Failures, options: SimpleNamespace,
     console: Console,
 ) -> None:  # fmt: skip
-    name = _name
-    if options.json:
-        from .compile import outputs_list
+    from .compile import outputs_list
 
-        objects = failures.each(results, name, lambda one: _object(one, options))
-        console.json({**together(objects, failures.objects()), "outputs": outputs_list(files)})
-    elif options.o != STDOUT:
-        console.out("\n".join(failures.each(results, name, lambda one: _text(one, options))))
+    def document() -> dict[str, object]:
+        objects = failures.each(results, _name, lambda one: _object(one, options))
+        return {**together(objects, failures.objects()), "outputs": outputs_list(files)}
+
+    def rows() -> Table:
+        each = failures.each(results, _name, lambda one: _rows(one, options))
+        return Table(REPLANNED, [row for one in each for row in one])
+
+    def text() -> str:
+        if options.o == STDOUT:  # the file is there
+            return ""
+        return "\n".join(failures.each(results, _name, lambda one: _text(one, options)))
+
+    show(options, console, rows, document, text)
 
 
 def _name(result: CollectiveResult) -> str:
@@ -156,6 +167,20 @@ def _object(result: CollectiveResult, options: SimpleNamespace) -> dict[str, obj
             for size, before, now in _points(result, plan, options)
         ],
     }  # fmt: skip
+
+
+def _rows(result: CollectiveResult, options: SimpleNamespace) -> list[dict[str, Cell]]:
+    """Return a row for every size, or one without a size."""
+    plan, cost = _plan(result), result.cost_of_fault
+    about: dict[str, Cell] = {
+        "name": result.name, "collective": result.cost.collective, "scheduler": result.cost.scheduler,
+        "ranks": result.cost.ranks, "plan": plan.how, **cost_cells(cost),
+    }  # fmt: skip
+    points: list[dict[str, Cell]] = [
+        {"size_bytes": size, "time_us_healthy": float(before) * 1e6, "time_us": float(now) * 1e6}
+        for size, before, now in _points(result, plan, options)
+    ]
+    return [{**about, **point} for point in points or [{}]]
 
 
 def _plan(result: CollectiveResult) -> Replan:

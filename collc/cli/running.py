@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["run"]
 
 #: target -> the options that belong to the other one
-_TARGETS = {"mpi-c": ("oneccl",), "oneccl-xml": ("mpi", "mpi_env", "testbed", "delay")}
+_TARGETS = {"mpi-c": ("oneccl", "tune"), "oneccl-xml": ("mpi", "mpi_env", "testbed", "delay")}
 
 
 def run(options: SimpleNamespace, console: Console) -> int:

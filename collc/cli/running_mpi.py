@@ -21,7 +21,7 @@ from .console import Console
 from .failures import Failures
 from .inputs import load_text, require_ranks, settings
 from .predicted import Model, with_model
-from .watcher import Watcher, time_table
+from .watcher import Watcher, show_times
 
 if TYPE_CHECKING:
     from collc.backends.measured import RunResult
@@ -48,8 +48,7 @@ def run_mpi(text: str, name: str, options: SimpleNamespace, console: Console, fa
     mpi = choose(options.mpi)
     watcher = Watcher(options, console)
     compiled = failures.compiled(jobs, _settings(options, start), watcher)
-    if options.time_passes:
-        console.err(time_table(compiled))
+    show_times(compiled, options, console)
     each = failures.each(compiled, lambda one: one.name, lambda one: _run_all(one, mpi, options, console))
     return [result for results in each for result in results]
 

@@ -20,11 +20,10 @@ _LEAST_SECONDS = 2.0  # before the first estimate
 
 
 @contextlib.contextmanager
-def workers(options: SimpleNamespace, console: Console) -> Iterator[Work]:
-    """Yield the workers of ``--executor`` or ``-j``; what needs no search runs here."""
+def workers(options: SimpleNamespace, console: Console, in_parallel: bool = True) -> Iterator[Work]:
+    """Yield the workers of ``--executor`` or ``-j``; work that is not worth workers runs here if none are named."""
     wanted = _engine(options)
-    searches = options.refresh or options.check or options.executor
-    with engine(wanted if searches else Engine("processes", 1)) as executor:
+    with engine(wanted if in_parallel or options.executor else Engine("processes", 1)) as executor:
         yield Work(executor, Remaining(console.count))
 
 

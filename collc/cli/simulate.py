@@ -12,6 +12,7 @@ import attrs
 
 from collc.ir.costs.pieces import USUAL_SIZE
 from collc.ir.diagnostic import error, warning
+from collc.ir.laid_out import laid_out
 from collc.ir.program import Program
 from collc.ir.schedule import Schedule
 from collc.ir.shown import counted
@@ -35,10 +36,12 @@ from .roots import Orbits, orbits_object, orbits_of, orbits_text
 from .table import table
 from .tabular import require_one_form, show, together
 from .together import simulated_object, simulated_text
-from .watcher import Watcher, time_table
+from .watcher import Watcher, show_times
 
 if TYPE_CHECKING:
     from collc.backends.simulator import Crossover, Simulation, Traffic
+    from collc.ir.levels import Executable
+    from collc.ir.spec import Spec
     from collc.tables.columns import Table
 
     from ..driver.result import CollectiveResult, Settings
@@ -82,7 +85,7 @@ def simulate(options: SimpleNamespace, console: Console) -> int:
     network = _network(options)
     console.warn(spec.warnings)
     failures = Failures()
-    start = start.unfold() if isinstance(start, SymmetricProgram) else start
+    start = laid_out(start) if isinstance(start, SymmetricProgram) else start
     if isinstance(start, Program):
         sources: dict[str, Source] = {jobs[0].request.name: Read(_program(start, network, options))}
     else:
@@ -98,7 +101,7 @@ def simulate(options: SimpleNamespace, console: Console) -> int:
         (requests[e.name], {row.size: row.time for row in e.planned.rows}) for e in entries if e.name in requests
     )
     if not failures:
-        _write_pictures(entries, options, console)
+        _write_pictures(entries, spec, start, options, console)
     show(
         options, console, lambda: _table(entries), lambda: _document(entries, options, failures, blocks, orbits),
         lambda: "\n".join([_text(entries, options, blocks), *map(orbits_text, orbits)]) if entries else "",
@@ -125,11 +128,11 @@ def _table(entries: Sequence[_Entry]) -> Table:
 
 def _check(options: SimpleNamespace, jobs: Sequence[Job], inputs: Sequence[str]) -> None:
     """Raise C0042, C0043 or C0060 for wrong options before anything is compiled."""
-    if options.trace and len(jobs) > 1:
+    if (options.trace or options.animate) and len(jobs) > 1:
         names = ", ".join(job.request.name for job in jobs)
         raise error(
             "C0043",
-            f"a trace shows one collective, found {len(jobs)}: {names}",
+            f"{'a trace' if options.trace else 'an animation'} shows one collective, found {len(jobs)}: {names}",
             hint=f"choose one: --collective {jobs[0].request.name}",
             exit_status=2,
         )
@@ -143,7 +146,7 @@ def _check(options: SimpleNamespace, jobs: Sequence[Job], inputs: Sequence[str])
             hint="name several sizes, or leave out --size for 32 B to 512 MiB",
             exit_status=2,
         )
-    check_writable([path for path in (options.trace, options.svg) if path], inputs)
+    check_writable([path for path in (options.trace, options.svg, options.animate) if path], inputs)
 
 
 def _network(options: SimpleNamespace) -> Topology | None:
@@ -185,8 +188,7 @@ def _sources(
     watcher = Watcher(options, console)
     whole = [job for job in jobs if job.request.name in found and found[job.request.name] is None]
     results = failures.compiled(whole, _exact(options), watcher)
-    if options.time_passes:
-        console.err(time_table(results))
+    show_times(results, options, console)
     compiled = {result.name: {_name(one): Compiled(one) for one in result.each} for result in results}
     sources: dict[str, Source] = {}
     for name, sent in found.items():
@@ -280,43 +282,42 @@ def _own_time(planned: Planned) -> Fraction:
 # ---- pictures
 
 
-def _write_pictures(entries: Sequence[_Entry], options: SimpleNamespace, console: Console) -> None:
+def _write_pictures(
+    entries: Sequence[_Entry], spec: Spec, start: Executable | None, options: SimpleNamespace, console: Console
+) -> None:
     outputs = []
     if options.trace:
-        outputs.append(Output(options.trace, _trace(entries[0], options)))
+        from .pictured import trace
+
+        outputs.append(Output(options.trace, trace(entries[0].name, entries[0].planned, spec, start, options)))
+    if options.animate:
+        from .pictured import animation
+
+        outputs.append(Output(options.animate, animation(entries[0].name, entries[0].planned)))
     if options.svg:
         from ..pictures.goodput import Curve, goodput_svg
 
         curves = [Curve(e.name, e.simulation.traffic.scheduler, e.planned) for e in entries]
-        outputs.append(Output(options.svg, goodput_svg(curves, entries[0].planned.sizes)))
+        bound = _bound(entries, options)
+        outputs.append(Output(options.svg, goodput_svg(curves, entries[0].planned.sizes, bound)))
     if outputs:
         console.signals.check()
         write_all(outputs)
 
 
-def _trace(entry: _Entry, options: SimpleNamespace) -> str:
-    from collc.backends.simulator import MOST_EVENTS, count_events, trace_json
+def _bound(entries: Sequence[_Entry], options: SimpleNamespace) -> Fraction | None:
+    """Return the bytes a second that no schedule exceeds, if all curves are of one collective on its own network."""
+    from collc.ir.costs.cost import unit_seconds
 
-    ranks = options.trace_ranks
-    most = entry.simulation.topology.num_ranks
-    absent = [rank for rank in ranks or () if rank >= most]
-    if absent:
-        raise error(
-            "C0044",
-            f"rank {absent[0]} does not exist: `{entry.name}` has ranks 0 to {most - 1}",
-            hint=f"write --trace-ranks 0..{most}, or leave it out for all ranks",
-            exit_status=2,
-        )
-    size = entry.planned.sizes[0]
-    simulation, _ = entry.planned.at[size]
-    events = count_events(simulation, ranks)
-    if events > MOST_EVENTS:
-        raise error(
-            "C0041",
-            f"the trace of `{entry.name}` may have {events} events, the limit is {MOST_EVENTS}",
-            hint="choose ranks: --trace-ranks 0..8",
-        )
-    return trace_json(simulation, size, ranks)
+    found = set()
+    for entry in entries:
+        source = entry.planned.source
+        if options.network or not isinstance(source, Compiled):
+            return None
+        seconds = unit_seconds(entry.simulation.topology, options.bandwidth)
+        found.add((entry.simulation.traffic.collective.name, source.result.plain_cost.bound.value * seconds))
+    kinds, values = {kind for kind, _ in found}, {value for _, value in found}
+    return 1 / max(values) if len(kinds) == 1 and len(values) == 1 and min(values) > 0 else None
 
 
 # ---- JSON

@@ -13,7 +13,7 @@ from .console import Console
 if TYPE_CHECKING:
     from collc.tables.columns import Table
 
-__all__ = ["require_one_form", "show", "together"]
+__all__ = ["is_printed", "require_one_form", "show", "together"]
 
 _FORMS = ("csv", "markdown")
 
@@ -26,6 +26,11 @@ def require_one_form(options: SimpleNamespace, inputs: Sequence[str] = ()) -> No
         hint = f"`{next(name for name in wanted if name != '--json')}=FILE` writes a file beside it"
         raise usage_error(f"standard output takes one form, found {named}", hint)
     check_writable([path for name in _FORMS for path in _files(options, name)], inputs)
+
+
+def is_printed(options: SimpleNamespace, name: str) -> bool:
+    """Return whether standard output gets a form: ``json``, ``csv`` or ``markdown``."""
+    return bool(options.json) if name == "json" else _to_stdout(options, name)
 
 
 def show(

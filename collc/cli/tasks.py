@@ -9,6 +9,7 @@ TASKS: dict[str, tuple[str, ...]] = {
     "describe a network and its collectives": ("import", "format", "topologies"),
     "decide on a topology and a schedule": (
         "find",
+        "sweep",
         "train",
         "cost",
         "simulate",
@@ -60,6 +61,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "collc find -n 36 -d 4 --bidirectional --svg frontier.svg",
         "collc find -n 64 -d 4 --exclude cayley --rack 16",
         "collc find -n 16 -d 4 --robust --expand-to 18",
+    ),
+    "sweep": (
+        "collc sweep --on 'torus(4, 4)' 'hypercube(4)' --collective allreduce alltoall --using bfb swing auto",
+        "collc sweep --on pod.coll --collective allreduce --using bfb 'forest{k=1}' --size 1KiB..1GiB:32 -o times.csv",
     ),
     "train": (
         "collc train --list",

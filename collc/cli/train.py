@@ -54,7 +54,10 @@ def train(options: SimpleNamespace, console: Console) -> int:
         workload = attrs.evolve(workload, buckets=tuple(options.buckets))
     named = [one for source in sources for one in networks_named(source, options, console)]
     console.warn(_other_sizes(workload, named))
-    entries = [_entry(workload, name, topology, options, console) for name, topology in named]
+    entries = list[_Entry]()
+    for done, (name, topology) in enumerate(named):
+        console.count(f"{name}: times of collectives", done, len(named))
+        entries.append(_entry(workload, name, topology, options))
     best = _best(entries)
     if options.trace:
         console.signals.check()
@@ -87,8 +90,7 @@ def _other_sizes(workload: Workload, named: Sequence[tuple[str, Topology]]) -> l
     ]  # fmt: skip
 
 
-def _entry(workload: Workload, name: str, topology: Topology, options: SimpleNamespace, console: Console) -> _Entry:
-    console.progress(f"{name}: times of collectives")
+def _entry(workload: Workload, name: str, topology: Topology, options: SimpleNamespace) -> _Entry:
     pair = networks(topology, name, Values(options.alpha, options.bandwidth), workload.alltoalls > 0)
     return _Entry(name, pair, best_iteration(workload, pair.network), best_iteration(workload, pair.bound))
 

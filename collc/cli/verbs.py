@@ -30,8 +30,10 @@ from .flags import (
     SEARCH,
     SIMULATION,
     TRAINING,
+    VERIFY,
     ranges,
 )  # fmt: skip
+from .sweep_flags import SWEEP, SWEEP_OUTPUT, WORK
 from .tasks import TASKS
 
 __all__ = ["ALIKE", "LATER", "SUMMARY", "VERBS", "by_task", "overview"]
@@ -119,7 +121,7 @@ Exit status: 0 nothing is wrong, 1 something is, 2 wrong usage."""
 
 _VERIFY_DETAILS = """
 For several MSCCL-XML files, verify also reports overlapping calls, and more files than the runtime loads. For several
-plans of MSCCL++ it reports overlapping calls, and mixed modes. Of a folder, verify reads all .json and .xml files.
+plans of MSCCL++ it reports overlapping calls, and mixed modes. In a folder, verify reads all .json and .xml files.
 Exit status: 0 verified, 1 not."""
 _CONVERT_DETAILS = """
 An MSCCL-XML file is executed first and refused if it is wrong. Its threadblocks, channels and steps are kept if the
@@ -174,6 +176,11 @@ WORKLOAD is a JSON file, or a name that --list prints. TOPOLOGY is an expression
 An iteration is compute, plus allreduces that compute waits for, plus all-to-alls of expert layers.
 `collc train switch-base-256 --on 'torus(16, 16)' 'shifted_ring(256)'` compares two networks."""
 
+_SWEEP_DETAILS = """
+There is a row for every network, collective, scheduler and size, in this order, whatever the workers and their number.
+A case that cannot be scheduled has a row with the code and the message. Ctrl-C writes no table; with --cache, the same
+command goes on where it was. Exit status: 0 if a row has a time, else the highest status of the mistakes."""
+
 _LSP_DETAILS = """
 An editor starts it, and talks to it on standard input and output (the Language Server Protocol). It gives diagnostics
 while you type, explanations under the cursor, names to choose from, places of declarations, and the canonical form.
@@ -205,7 +212,7 @@ _VERBS = (
     ),
     Verb(
         "verify", "inspect", "Execute FILE symbolically: .coll, printed IR, MSCCL-XML or oneCCL-XML from any tool.",
-        ("FILE...",), (("Output", (JSON, _RUNTIME, MULTIPROCESSORS)), *_READING, *_GENERAL), _VERIFY_DETAILS,
+        ("FILE...",), (("Output", (*FORMS, _RUNTIME, MULTIPROCESSORS)), *_READING, *_GENERAL), _VERIFY_DETAILS,
     ),
     Verb(
         "cost", "cost", "Print steps, bandwidth time, bounds and predicted times of FILE's schedules.",
@@ -226,7 +233,7 @@ _VERBS = (
     Verb(
         "replan", "replan", "Compile PLAN again after faults of its network, and print what they cost.",
         ("PLAN",),
-        (("Faults", FAULTS), ("Output", (*OUTPUT[:3], JSON)), ("Prediction", PREDICTION), *_COMPILING, *_GENERAL),
+        (("Faults", FAULTS), ("Output", (*OUTPUT[:3], *FORMS)), ("Prediction", PREDICTION), *_COMPILING, *_GENERAL),
         _REPLAN_DETAILS,
     ),
     Verb(
@@ -259,6 +266,12 @@ _VERBS = (
         (("Topology", FIND), ("Search", SEARCH), ("Output", (*FORMS, _SVG)), *_GENERAL), _FIND_DETAILS,
     ),
     Verb(
+        "sweep", "sweep", "Predict the times of collectives on networks by schedulers, as one table.",
+        ("[TOPOLOGY...]",),
+        (("Cases", (*SWEEP, *PREDICTION)), ("Work", (*WORK, VERIFY)),
+         ("Output", (*SWEEP_OUTPUT, *FORMS)), ("Input", INPUT), *_GENERAL), _SWEEP_DETAILS,
+    ),
+    Verb(
         "train", "train", "Predict the time of a training iteration on several topologies.",
         ("[WORKLOAD]", "[TOPOLOGY...]"),
         (("Training", TRAINING), ("Output", (*FORMS, _TRAIN_TRACE)), ("Input", INPUT), *_GENERAL), _TRAIN_DETAILS,
@@ -266,7 +279,7 @@ _VERBS = (
     Verb(
         "cache", "caches", "Show, list, check or clear the caches of compiled files and of launches.",
         ("[info|list|check|clear]",),
-        (("Output", (_CACHE, JSON)), *_GENERAL), _CACHE_DETAILS,
+        (("Output", (_CACHE, *FORMS)), *_GENERAL), _CACHE_DETAILS,
     ),
     Verb("explain", "explain", "Explain a diagnostic code, or list all codes.", ("[CODE]",), (*_FORMS, *_GENERAL)),
     Verb("targets", "listing", "List the targets, or the options of one.", ("[NAME]",), (*_FORMS, *_GENERAL)),

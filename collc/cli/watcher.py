@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
@@ -19,7 +19,9 @@ from .table import table
 if TYPE_CHECKING:
     from collc.ir.levels import Executable
 
-__all__ = ["Watcher", "time_table"]
+    from ..tables.columns import Cell
+
+__all__ = ["Watcher", "show_times"]
 
 
 class Watcher:
@@ -69,20 +71,50 @@ class Watcher:
         self.console.err(f"{header}\n# {collective}, after {step}\n{rest}")
 
 
-def time_table(results: Sequence[CollectiveResult]) -> str:
-    """Return the table of ``--time-passes``; repeated steps (for several targets) share a row.
+def show_times(results: Sequence[CollectiveResult], options: SimpleNamespace, console: Console) -> None:
+    """Print the table of ``--time-passes`` on standard error, or write it as CSV; repeated steps share a row.
 
     Its memory is the peak of the process until the end of the step, and by how much the step raised it.
     """
+    if not options.time_passes:
+        return
     spent: dict[tuple[str, str], list[Timing]] = {}
     for timing in (timing for result in results for timing in result.timings):
         spent.setdefault((timing.collective, timing.step), []).append(timing)
+    places = [place for place in options.time_passes if place]
+    if places:
+        from ..files.texts import Output, write_all
+        from ..tables.columns import Table
+        from ..tables.forms import csv_text
+        from ..tables.listed import TIMES
+
+        text = csv_text(Table(TIMES, _time_rows(spent)))
+        write_all([Output(place, text) for place in places])
+    if len(places) < len(options.time_passes):
+        console.err(_time_text(spent))
+
+
+def _time_text(spent: Mapping[tuple[str, str], Sequence[Timing]]) -> str:
     every = [timing for timings in spent.values() for timing in timings]
     total = sum(timing.seconds for timing in every)
     rows = [(*_cells(timings, total), *key) for key, timings in spent.items()]
     rows.append((*_cells(every, total)[:4], "", "", "total"))
     head = ("seconds", "share", "peak MB", "more MB", "rows", "collective", "step")
     return table(rows, head=head, right=(0, 1, 2, 3, 4))
+
+
+def _time_rows(spent: Mapping[tuple[str, str], Sequence[Timing]]) -> list[dict[str, Cell]]:
+    total = sum(timing.seconds for timings in spent.values() for timing in timings)
+    return [
+        {
+            "seconds": (seconds := sum(timing.seconds for timing in timings)),
+            "share": seconds / total if total else 0.0,
+            "peak_bytes": max((timing.peak for timing in timings if timing.peak is not None), default=None),
+            "more_bytes": sum(timing.growth for timing in timings if timing.growth is not None),
+            "rows": timings[-1].rows, "name": collective, "step": step,
+        }
+        for (collective, step), timings in spent.items()
+    ]  # fmt: skip
 
 
 def _cells(timings: Sequence[Timing], total: float) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""What ``collc launch --tune`` timed: compiled collectives against those of the MPI, one line each (``tune.c``)."""
+"""What ``--tune`` timed: compiled collectives against a library's own, one line each (``tune.c``, ``tuner.cpp``)."""
 
 from __future__ import annotations
 
@@ -34,17 +34,18 @@ class Timed:
 
     @property
     def is_compiled(self) -> bool:
-        """Whether calls use the compiled collective: unless the MPI's own was faster."""
+        """Whether calls use the compiled collective: unless the library's own was faster."""
         return not self.built_in < self.compiled
 
 
-def tuned_path(cache: str, library: str) -> str:
+def tuned_path(cache: str, library: str, *facts: str) -> str:
     """Return the path of the file for a library on this machine, in a folder that only this user can write.
 
-    Raises OSError if there can be no such folder.
+    The library may be any file that ranks execute; ``facts`` are what the times depend on besides. Raises OSError if
+    there can be no such folder.
     """
-    facts = f"{digest_of(library)} {platform.node()} {os.cpu_count()}"
-    name = hashlib.sha256(facts.encode("utf-8", "surrogateescape")).hexdigest()[:32]
+    parts = f"{digest_of(library)} {platform.node()} {os.cpu_count()}{''.join(f' {fact}' for fact in facts)}"
+    name = hashlib.sha256(parts.encode("utf-8", "surrogateescape")).hexdigest()[:32]
     return os.path.join(make_folder(cache, TUNED), f"{name}.tsv")
 
 

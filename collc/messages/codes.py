@@ -11,7 +11,7 @@ An option is unknown, lacks its value or has a wrong one, or there are too few o
 
     collc pod.coll --dump-it
 
-Options stand before or after the file. A value follows its option, or is joined to it with `=`. Options cannot be
+Options are before or after the file. A value follows its option, or is joined to it with `=`. Options cannot be
 abbreviated. `collc VERB --help` lists them.""",
     "C0002": """a file that cannot be read
 
@@ -141,8 +141,8 @@ Use `result.collectives["grads"].schedule`, or compile with `collective="grads"`
 
     collc cost pod.coll --bandwidth 100
 
-Sizes are `64MiB`, `1GB` or bytes; times `10us`; bandwidths `100Gbps` (bits) or `25GB/s` (bytes). --bandwidth is the
-total bandwidth out of one node, B. --gamma is a time per byte, `2ps/B`, or the bytes that a rank adds per second,
+Sizes are `64MiB`, `1GB` or bytes; times `10us`; bandwidths `100Gbps` (bits) or `25GB/s` (bytes). `--bandwidth` is the
+total bandwidth out of one node, B. `--gamma` is a time per byte, `2ps/B`, or the bytes that a rank adds per second,
 `500GB/s`. Ranges of sizes are `1KiB..1GiB` (powers of two) and `1KiB..1GiB:4` (powers of four), from 1 byte on.""",
     "C0021": """several outputs for one file
 
@@ -190,10 +190,26 @@ Add `-t msccl-xml`, or write `emit NAME as msccl-xml;`. `collc targets` lists th
     collc pod.coll -D boxes
 
 Write `-D name=value`; the file must declare `param name`.""",
+    "C0028": """a package that a table or a picture needs
+
+Data frames need pandas, pictures of `collc.plot` matplotlib, Parquet files pyarrow. They are not installed with collc
+itself.
+
+    collc sweep --on 'torus(4, 4)' --collective allreduce -o times.parquet
+
+Install the package into the environment of collc: `pip install 'collc[parquet]'`, `collc[pandas]` or `collc[plot]`.""",
+    "C0029": """a sweep that cannot be read
+
+A sweep needs networks, collectives, schedulers and sizes. A collective may have attributes in braces. The name of the
+file says its form: .csv, .json, .md or .parquet.
+
+    collc sweep --on 'torus(4, 4)' --collective alreduce
+
+Write the name of a collective, such as `allreduce` or `'broadcast { root: 3 }'`.""",
     "C0030": """a size without a topology search
 
 Every node has d links out and d in. Links to different nodes need at least d + 1 nodes. The search also measures every
-topology it finds, which limits the size.
+topology it finds, which limits the size: to 10,000 nodes, and to 4,096 with more than 8 links of a node.
 
     collc find -n 4 -d 4
 
@@ -330,6 +346,19 @@ every machine. A scheduler beyond the limit is skipped. If only the usual schedu
     schedule grads using auto { candidates: forest, effort: 1000 };
 
 Raise `effort`, or name the scheduler: `using forest` has no limit.""",
+    "C0051": """a target whose files have no threadblocks to trace
+
+`collc simulate --trace-target TARGET` shows the threadblocks and the instructions of the file that the target writes.
+Only targets that write programs have them: `msccl-xml`, `mpi-c`, `oneccl-xml`, `ir` and others.
+
+    collc simulate pod.coll --trace steps.json --trace-target report        # C0051
+    collc simulate pod.coll --trace steps.json --trace-target messages      # a slice for each message instead
+""",
+    "C0052": """a network that is too large to animate
+
+An animation draws every link of the network. Networks of more than 4,096 nodes or 20,000 links are not drawn.
+`collc simulate --steps` lists the steps, and `collc report` shows them with a slider.
+""",
     "C0060": """a trace of ranks that run ahead
 
     collc simulate pod.coll --run-ahead --trace pod.json
@@ -470,10 +499,13 @@ Install the MPI's development files, or name the MPI with --mpi.""",
     "C0082": """a library that reported nothing (a warning)
 
 Every rank under `collc launch` reports at its end what the library did. No rank did. The note gives the reason, as far
-as the processes and the program's file show it: the program uses no MPI; it did not call MPI_Init; it calls MPI by
-PMPI_ names; it or its MPI is linked statically; it is setuid, so the system ignores LD_PRELOAD; or no process loaded
-the library: the launcher does not pass on the environment, or the ranks ran on other hosts. On other hosts the library
-may have served calls.
+as the processes and the program's file show it:
+
+* The program uses no MPI, did not call MPI_Init, or calls MPI by PMPI_ names.
+* It or its MPI is linked statically.
+* It is setuid, so the system ignores LD_PRELOAD.
+* No process loaded the library: the launcher does not pass on the environment, or the ranks ran on other hosts. There
+  the library may have served calls.
 
     collc launch sums.coll -- mpiexec -n 4 hostname
 
@@ -562,7 +594,7 @@ cannot continue.
 
     collc verify cluster.coll
 
-shows the whole message without starting a job.""",
+This shows the whole message without starting a job.""",
     "C0093": """ranks with different specifications
 
 Ranks with different schedules would wait for each other forever. So ranks first compare the text of the file and the
@@ -610,8 +642,8 @@ command again: it keeps the files that are there. A fault that cuts ranks off ha
 Install it into the environment of collc: `pip install 'collc[lsp]'`.""",
     "C0901": """a path that a depfile cannot hold
 
-Paths are escaped for GNU make. Some names cannot be escaped: a line break, a `%` in a target, a name like `a(b)`, which
-is a member of an archive, a blank at the end of the only input, and targets like `.PHONY`.
+Paths are escaped for GNU make. Some names cannot be escaped: a line break, a `%` in a target, a blank at the end of the
+only input, and targets like `.PHONY`. A name like `a(b)` is a member of an archive for make.
 
 Rename the file. An output can have another name in the rule: `-MT NAME`.""",
     "C0902": """a path that CMake or Ninja gets wrong (a warning)

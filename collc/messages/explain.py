@@ -21,6 +21,8 @@ ROOMS = (
     "collc.backends.nccl_topo.codes",
     "collc.backends.nccl_tuner.codes",
     "collc.backends.nccl_graph.codes",
+    "collc.backends.svg.codes",
+    "collc.backends.chakra.codes",
     "collc.backends.mscclpp_environment.codes",
     "collc.backends.builtin_rules.codes",
     "collc.training.codes",

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from collc.ir.diagnostic import CollcError, Diagnostic, Kind, Span, error
 
 if TYPE_CHECKING:
     from collc.ir.levels import Level
 
-__all__ = ["INTERNAL_STATUS", "InternalError", "fault", "is_fatal", "memory_error"]
+__all__ = ["INTERNAL_STATUS", "InternalError", "contained", "fault", "is_fatal", "memory_error"]
+
+T = TypeVar("T")
 
 INTERNAL_STATUS = 70
 
@@ -18,9 +20,9 @@ INTERNAL_STATUS = 70
 class InternalError(CollcError):
     """A failure of the compiler itself. It is a CollcError, so that callers of the API need only one kind.
 
-    ``ir`` is the input of the failing pass or target, ``remaining`` the pipeline from that pass on, ``done`` the names
-    of the passes before it, ``target`` the target of emission; they are None or empty for other failures. ``seen``
-    names the place where the failure appeared, if that was later; ``unverified``: ``ir`` itself may be wrong.
+    ``ir`` is the input of the failing pass or target, ``remaining`` the pipeline from that pass on. ``done`` are the
+    names of the passes before it, ``target`` is the target of emission. All are None or empty for other failures.
+    ``seen`` names the place where the failure appeared, if that was later; ``unverified``: ``ir`` itself may be wrong.
     ``package`` is the package of the plugin that brings the failing pass or target; None for collc's own.
 
     >>> failure = InternalError("pass `lower` failed")
@@ -72,3 +74,15 @@ def memory_error(what: str, span: Span | None = None) -> CollcError:
         exit_status=3,
         kind=Kind.MEMORY,
     )
+
+
+def contained(what: str, work: Callable[[], T]) -> T:
+    """Return the result of ``work``, called ``what``; an exception that is no CollcError becomes one."""
+    try:
+        return work()
+    except CollcError:
+        raise
+    except MemoryError:
+        raise memory_error(f"`{what}`") from None
+    except Exception as problem:
+        raise InternalError(f"{what} failed: {type(problem).__name__}: {problem}") from problem

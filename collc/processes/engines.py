@@ -20,7 +20,7 @@ from .workers import Renewable, cores, pool
 if TYPE_CHECKING:
     from types import ModuleType, TracebackType
 
-__all__ = ["Engine", "Processes", "engine", "parse_engine"]
+__all__ = ["Engine", "Processes", "engine", "executing", "parse_engine"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -70,6 +70,16 @@ def engine(chosen: Engine) -> Iterator[Executor | None]:
     else:
         with Processes(chosen.workers or cores()) as executor:
             yield executor
+
+
+@contextlib.contextmanager
+def executing(given: Executor | str | None) -> Iterator[Executor | None]:
+    """Yield an executor for ``executor=`` of the API: itself, or the engine that a text names."""
+    if not isinstance(given, str):
+        yield given
+        return
+    with engine(parse_engine(given)) as executor:
+        yield executor
 
 
 # ---- processes
@@ -161,7 +171,7 @@ def _mpi() -> Iterator[Executor]:
     if getattr(shared, "SharedPool", None) is None:
         raise error(
             "C0037", "the executor `mpi` needs the ranks of an MPI program, found one process",
-            hint="mpiexec -n 4 python -m mpi4py.futures -m collc find .. --executor mpi",
+            hint="mpiexec -n 4 python -m mpi4py.futures -m collc .. --executor mpi",
         )  # fmt: skip
     with futures.MPIPoolExecutor() as executor:
         yield executor

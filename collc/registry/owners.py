@@ -21,7 +21,7 @@ def option_owner(option: str) -> str | None:
     """Return the schedulers and targets of collc that have an option, None if there are none.
 
     >>> option_owner("runtime"), option_owner("size"), option_owner("nonsense")
-    ('targets `msccl-xml`, `mscclpp-json`', 'schedulers `auto`, `bfb`', None)
+    ('targets `msccl-xml`, `mscclpp-json`', 'schedulers `auto`, `bfb` and target `chakra`', None)
     """
     schedulers = [name for name in SCHEDULERS.own if _has(pass_class(scheduler_pass(name)), option)]
     targets = [name for name in TARGETS.own if _has(target_class(name), option)]

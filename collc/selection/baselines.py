@@ -13,6 +13,7 @@ import attrs
 
 from collc.ir.diagnostic import CollcError
 from collc.ir.graph.boxes import Boxes, boxes_of
+from collc.ir.progress import counting
 from collc.ir.spec import Problem
 from collc.passes.schedulers import baselines
 from collc.passes.synthesis.groups.applied import member_network
@@ -66,7 +67,7 @@ def measure_baselines(problem: Problem, sizes: Sequence[int], model: Model) -> B
     """Return the times of all baselines at each size (bytes)."""
     measured, skipped = list[Baseline](), list[Skipped]()
     problem = member_network(problem)
-    for name, algorithm in baseline_algorithms(problem):
+    for name, algorithm in counting(list(baseline_algorithms(problem)), "baselines"):
         try:
             measured.append(Baseline(name, algorithm, _Timed(problem, algorithm, model).seconds(sizes)))
         except CollcError as mistake:

@@ -65,8 +65,8 @@ _TOPOLOGY: Rule = ("@topologies", "@files")
 VALUES: dict[str, Rule] = {
     "FILE": _FILES, "OUT": _FILES, "DIR": ("@folders",), "NAME|DIR": ("mpich", "openmpi", "impi", "@folders"),
     "TARGET": ("@targets",), "PASSES": (",", "@passes"), "PASS|all": ("@passes", "all"), "KIND": ("@collectives",),
-    "TOPOLOGY": _TOPOLOGY, "MIX|WORKLOAD": ("@workloads", "@files"), "N|best": ("best",), "SIZES|auto": ("auto",),
-    "ENGINE": ("processes", "dask:tcp://", "mpi"),
+    "TOPOLOGY": _TOPOLOGY, "SCHEDULER": ("@schedulers",), "MIX|WORKLOAD": ("@workloads", "@files"),
+    "N|best": ("best",), "SIZES|auto": ("auto",), "ENGINE": ("processes", "dask:tcp://", "mpi"),
     "PLACES": (",", "in", "out"), "OPS": (",", "sum", "max", "min", "prod", "user"), "TYPES": (",", "@dtypes", "all"),
 }  # fmt: skip
 
@@ -129,7 +129,7 @@ def _option(opt: Opt, read: _Read) -> Option:
     named = [NAMED[name] for name in opt.names if name in NAMED]
     rule = opt.choices or (named[0] if named else VALUES.get(opt.metavar, ()))
     offer = _offer(opt.metavar or "|".join(opt.choices), rule, read)
-    return Option(opt.names, help, offer, opt.kind == "joined", opt.kind == "list")
+    return Option(opt.names, help, offer, opt.kind == "joined", opt.kind in ("list", "words"))
 
 
 def _offer(title: str, rules: Iterable[str], read: _Read) -> Offer:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import attrs
 
+from collc.ir.frames import dataframe
 from collc.ir.frozen import frozen
+
+if TYPE_CHECKING:
+    import pandas
 
 __all__ = ["Cell", "Column", "Kind", "Row", "Table", "with_floats"]
 
@@ -55,6 +59,10 @@ class Table:
     def shown(self) -> list[Column]:
         """The columns for people, without optional ones that have no value in any row."""
         return [column for column in self.columns if not column.hidden and not self._is_empty(column)]
+
+    def to_dataframe(self) -> pandas.DataFrame:
+        """Return the rows as a data frame of pandas, with a column for every key; raise C0028 without pandas."""
+        return dataframe({column.key: column.kind for column in self.columns}, self.rows)
 
     def _is_empty(self, column: Column) -> bool:
         return column.optional and all(row.get(column.key) in (None, "") for row in self.rows)

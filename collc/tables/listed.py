@@ -9,6 +9,8 @@ from .columns import Cell, Column
 
 __all__ = [
     "BASELINES",
+    "CACHE_ITEMS",
+    "CACHE_PARTS",
     "CODES",
     "COST",
     "FIT",
@@ -19,15 +21,20 @@ __all__ = [
     "OPTIONS",
     "POINTS",
     "RACKED",
+    "REPLANNED",
     "ROBUST",
     "RUN",
     "SCHEDULED",
     "SIMULATED",
     "SIMULATION",
+    "SINGLE_FAULTS",
     "STEP_MODELS",
+    "SWEEP",
     "TABLES",
+    "TIMES",
     "TOPOLOGIES",
     "TRAIN",
+    "VERIFIED",
     "WORKLOADS",
 ]
 
@@ -136,8 +143,13 @@ FRONTIER = (
     Column("T_B_reduce_scatter", "reduce-scatter", "rational", "bandwidth time of a reduce-scatter", optional=True),
     Column("diameter", "diameter", "integer", "hops between the ranks that are farthest apart"),
     Column("bidirectional", "bidirectional", "flag", "whether every link has a reverse"),
-    *_rational("alltoall_rate", "all-to-all rate", "rate of an all-to-all in links", True),
+    *_rational("alltoall_rate", "all-to-all rate", "rate of an all-to-all in links, which a routing reaches", True),
+    *_rational("alltoall_rate_upper", "at most", "what no rate exceeds; equal if the rate is exact", True),
+    Column("only_for_alltoall", "for all-to-all", "flag", "whether only the all-to-all rate keeps the row"),
     Column("time_us", "time", "number", "predicted time, in microseconds", _microseconds),
+    Column(
+        "time_least_us", "at least", "number", "the time at the upper bound of the all-to-all rate", _microseconds, True
+    ),
     Column("scheduler", "scheduler", "text", "the scheduler that takes these steps"),
     Column("expression", "topology", "text", "the topology, as the language writes it"),
 )
@@ -148,6 +160,31 @@ RACKED = (
     ),
     Column("links_between_racks_bound", "at least", "integer", "what no assignment to racks goes below", optional=True),
 )
+
+#: a network, a collective and a scheduler at one size
+SWEEP = (
+    Column("network", "network", "text", "the network, as the language writes it, or its name"),
+    _RANKS,
+    Column("degree", "degree", "integer", "links out of every rank, if all have the same number"),
+    Column("collective", "collective", "text", "the collective with its attributes"),
+    Column("using", "using", "text", "the scheduler that was asked for, with its options"),
+    Column("scheduler", "by", "text", "the scheduler of the schedule", optional=True),
+    Column("algorithm", "algorithm", "text", "what `auto` chose for this size", optional=True),
+    _BYTES,
+    Column("best", "best", "flag", "the fastest of its network, collective and size"),
+    Column("steps", "steps", "integer", "steps that are taken at this size"),
+    Column("pieces", "pieces", "integer", "pieces in which trees send the data at this size"),
+    Column("T_L", "T_L", "integer", "steps of the schedule of this size"),
+    *_rational("T_B", "T_B", "bandwidth time in M/B, where all ranks have the same bandwidth B", True),
+    *_rational("time_per_byte", "s/B", "bandwidth time a byte of M: seconds, or units of a link", True),
+    Column("time_s", "time", "rational", "the exact predicted time, in seconds", hidden=True),
+    Column("time_us", "time", "number", "predicted time, in microseconds", _microseconds),
+    _ALGBW, _BUSBW,
+    Column("bound_us", "bound", "number", "the least bandwidth time that is proved, in microseconds", _microseconds),
+    Column("over_bound", "time / bound", "number", "the time over the bound", _times),
+    Column("code", "code", "text", "the code of the mistake, if there is no time", optional=True),
+    Column("message", "why", "text", "its message", optional=True),
+)  # fmt: skip
 
 #: larger topologies, with --expand-to
 GROWN = (
@@ -165,14 +202,22 @@ GROWN = (
 
 ROBUST = (
     Column(
-        "link_failure", "link failure", "text", "computed, disconnected, or not computed; with --robust", optional=True
+        "link_failure",
+        "link failure",
+        "text",
+        "computed, disconnected, or not computed; with `--robust`",
+        optional=True,
     ),
     Column(
         "T_L_link_failure", "T_L without a link", "integer", "most steps after the failure of a link", optional=True
     ),
     *_rational("T_B_link_failure", "T_B without a link", "greatest bandwidth time after the failure of a link", True),
     Column(
-        "node_failure", "node failure", "text", "computed, disconnected, or not computed; with --robust", optional=True
+        "node_failure",
+        "node failure",
+        "text",
+        "computed, disconnected, or not computed; with `--robust`",
+        optional=True,
     ),
     Column(
         "T_L_node_failure", "T_L without a node", "integer", "most steps after the failure of a node", optional=True
@@ -259,6 +304,75 @@ WORKLOADS = (
     Column("assumed", "assumed", "text", "what the source does not give"),
 )
 
+#: one check of one IR or file
+VERIFIED = (
+    Column("path", "file", "text", "the file"),
+    Column("name", "collective", "text", "the collective's name in the file", optional=True),
+    Column("kind", "level", "text", "the level or format: schedule, forest, program, .."),
+    Column("collective", "kind", "text", "what the collective does"),
+    _RANKS,
+    Column("check", "check", "text", "the check"),
+    Column("ok", "ok", "flag", "whether it holds"),
+    Column("detail", "found", "text", "what was found"),
+    Column("notes", "more", "text", "more of what was found", optional=True),
+)
+
+_FAULT_COST = (
+    *_rational("time_per_byte_healthy", "healthy", "bandwidth time a byte of M before the faults", True),
+    *_rational("time_per_byte_bound", "least", "the least time a byte after them that is proved", True),
+    *_rational("time_per_byte", "now", "time a byte after them, in seconds or in units of a link", True),
+    *_rational("times_healthy", "now / healthy", "time_per_byte over time_per_byte_healthy", True),
+    Column("bound_met", "bound met", "flag", "whether the schedule takes no longer than the bound"),
+)
+_PLAN = Column("plan", "plan", "text", "what stayed: kept (trees), unchanged, recompiled, or auto", optional=True)
+
+#: one collective after faults, at one size; without sizes one row
+REPLANNED = (
+    _NAME, _KIND, _RANKS, _SCHEDULER, _PLAN, *_FAULT_COST,
+    Column("size_bytes", "size", "integer", "M, bytes of the whole vector", _size, optional=True),
+    Column("time_us_healthy", "before", "number", "predicted time before the faults, in us", _microseconds, True),
+    Column("time_us", "after", "number", "predicted time after them, in microseconds", _microseconds, True),
+)  # fmt: skip
+
+#: one single fault of a network
+SINGLE_FAULTS = (
+    _NAME,
+    Column("kind", "fault", "text", "without (gone) or slow"),
+    Column("where", "where", "text", "the nodes or links, as the language writes them"),
+    Column("rate", "rate", "text", "the part of the bandwidth that is left", optional=True),
+    Column("file", "file", "text", "the first file in the folder", optional=True),
+    _PLAN, *_FAULT_COST,
+    Column("reason", "reason", "text", "why there is no plan", optional=True),
+)  # fmt: skip
+
+CACHE_PARTS = (
+    Column("name", "part", "text", "results, launches, libraries, files or tuned"),
+    Column("entries", "entries", "integer", "number of entries (after `clear`: of those that were removed)"),
+    Column("bytes", "size", "integer", "their size", _size),
+    Column("most_bytes", "limit", "integer", "the limit of their size", _size),
+    Column("folder", "folder", "text", "the folder"),
+)
+
+CACHE_ITEMS = (
+    Column("part", "part", "text", "the name of its part"),
+    Column("bytes", "size", "integer", "its size", _size),
+    Column("used", "last used", "text", "local time of the last use"),
+    Column("names", "names", "text", "the files of a launch or of the entry"),
+    Column("state", "state", "text", "whole, stale or wrong (check)", optional=True),
+    Column("path", "file", "text", "the file, or the folder of files"),
+)
+
+#: a pass or check of one collective
+TIMES = (
+    Column("seconds", "seconds", "number", "seconds of all repetitions"),
+    Column("share", "share", "number", "part of the seconds of all steps", _share),
+    Column("peak_bytes", "peak", "integer", "the peak memory of the process until the end of the step", _size),
+    Column("more_bytes", "more", "integer", "by how much the step raised it", _size),
+    Column("rows", "rows", "integer", "rows of its result"),
+    _NAME,
+    Column("step", "step", "text", "the pass, or the check"),
+)
+
 NAMES = (
     Column("name", "name", "text", "the name"),
     Column("summary", "summary", "text", "what it is"),
@@ -292,8 +406,9 @@ CODES = (
 #: verb -> the columns of its table; `options` are those of one pass, scheduler or target
 TABLES: dict[str, tuple[Column, ...]] = {
     "cost": COST, "cost --baselines": BASELINES, "simulate": SIMULATION, "find": FRONTIER, "find --expand-to": GROWN,
-    "run": RUN,
-    "train": TRAIN, "train --list": WORKLOADS, "calibrate": FIT, "calibrate --nccl-tests": NATIVE, "explain": CODES,
+    "run": RUN, "sweep": SWEEP, "train": TRAIN, "train --list": WORKLOADS,
+    "calibrate": FIT, "calibrate --nccl-tests": NATIVE, "explain": CODES,
     "targets": NAMES, "passes": NAMES, "schedulers": SCHEDULED, "formats": NAMES, "topologies": TOPOLOGIES,
-    "options": OPTIONS,
+    "options": OPTIONS, "verify": VERIFIED, "replan": REPLANNED, "replan --each-fault": SINGLE_FAULTS,
+    "cache": CACHE_PARTS, "cache list": CACHE_ITEMS, "--time-passes": TIMES,
 }  # fmt: skip

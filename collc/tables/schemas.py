@@ -25,6 +25,7 @@ from .listed import (
     ROBUST,
     RUN,
     SIMULATED,
+    SWEEP,
     TRAIN,
     WORKLOADS,
 )
@@ -444,6 +445,7 @@ weights?: [integer]: the relative sizes of the shards, if they differ
 """,
     "native_line": _row(NATIVE),
     "train_row": _row(TRAIN),
+    "sweep_row": _row(SWEEP),
     "listed_workload": _row(WORKLOADS),
     "native_choice": """
 collective: string: the collective
@@ -570,7 +572,7 @@ objective: string: the collective of the times, or `workload`
 alpha_us: number: latency of a step
 size_bytes: integer: M, bytes of the whole vector; 0 with --workload
 bandwidth_GBps: number: B, bandwidth out of a node
-frontier: [frontier_row]: topologies of which none is better in both T_L and T_B
+frontier: [frontier_row]: topologies of which none is better in T_L, T_B and the all-to-all rate
 bidirectional_frontier: [frontier_row]: the same of those with links in both directions
 bound: frontier_bound: what no topology goes below
 best: string|null: the fastest
@@ -579,6 +581,10 @@ workload?: string: what the times are of, with --workload
 excluded?: [string]: the names that no topology may have, with --exclude
 rack?: integer: nodes in a rack, with --rack
 expansions?: [larger_topology]: larger topologies, with --expand-to
+""",)),
+    "sweep": ("`collc sweep --json`, and what `-o FILE.json` writes", ("""
+rows: [sweep_row]: a row for every network, collective, scheduler and size
+failed: integer: number of rows without a time
 """,)),
     "train": ("`collc train --json`; with --list the workloads that come with collc", ("""
 name: string: the workload

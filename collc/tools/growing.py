@@ -12,7 +12,7 @@ from collc.passes.finder.growth import Grown, grown
 
 from ..processes.workers import Work
 from .building import NO_QUESTION
-from .finding import EVALUATIONS, Frontier, check_sizes, find
+from .finding import Frontier, check_sizes, find
 
 __all__ = ["MOST_MORE", "Expansion", "expansions"]
 
@@ -29,7 +29,7 @@ class Expansion:
 
 
 def expansions(
-    found: Frontier, largest: int, *, database: tuple[str, str] | None = None, evaluations: int = EVALUATIONS,
+    found: Frontier, largest: int, *, database: tuple[str, str] | None = None, evaluations: int | None = None,
     seed: int = 0, work: Work | None = None,
 ) -> list[Expansion]:  # fmt: skip
     """Return the frontiers of all sizes up to ``largest``, by nodes, then by the links of ``found.best`` that are kept.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 import attrs
 
@@ -22,6 +23,9 @@ from collc.ir.topology import Topology
 from ..files.texts import Output, write_all
 from ..messages.internal import InternalError
 from .joining import Joined, Joining, Named, join
+
+if TYPE_CHECKING:
+    import pandas
 
 __all__ = ["ImportedNetwork", "Request", "figures_of", "import_texts", "known_collective"]
 
@@ -71,6 +75,20 @@ class ImportedNetwork:
     def diagnostics(self) -> tuple[Diagnostic, ...]:
         """The warnings of all readers, in the order of the files, and those of joining them."""
         return (*(warning for one in self.networks for warning in one.network.warnings), *self.joining)
+
+    def to_dataframe(self) -> pandas.DataFrame:
+        """Return the links of the whole network as a data frame of pandas; raise C0028 without pandas."""
+        return self.topology.to_dataframe()
+
+    def _repr_html_(self) -> str:
+        """Return the size of the networks and the warnings as a table, for notebooks."""
+        from collc.ir.html import html_table
+
+        rows = [
+            (name, f"{counted(one.num_ranks, 'rank')}, {one.num_switches} switches, {counted(one.num_links, 'link')}")
+            for name, one in self.topologies.items()
+        ]
+        return html_table(self.name, (), [*rows, *((one.code, one.message) for one in self.diagnostics)])
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write the text; raise CollcError C0004 if that fails."""

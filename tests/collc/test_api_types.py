@@ -19,7 +19,16 @@ import collc
 from collc.compiling import Request
 
 #: the modules that say how the API is called, which is all that the checker reads
-MODULES = ("__init__.py", "api.py", "compiling.py", "driver/__init__.py", "driver/watching.py")
+MODULES = (
+    "__init__.py",
+    "api.py",
+    "compiling.py",
+    "driver/__init__.py",
+    "driver/watching.py",
+    "networks.py",
+    "sweeps.py",
+    "plotting.py",
+)
 
 RIGHT = """
 import threading
@@ -35,6 +44,10 @@ collc.compile_source("", path="a", disable_passes=["fuse"], passes="bfb", cancel
 collc.compile_many(["a.coll", {"text": "", "params": {"n": 1}}], target="ir", cache="folder")
 collc.convert("a.xml", target="ir", verify="off", root=1)
 collc.verify("a.xml", runtime="rccl", multiprocessors=4)
+collc.compile_many(["a.coll"], executor="processes:2")
+collc.sweep(["torus(3)"], ["allreduce"], ["bfb"], sizes="1KiB..1GiB", alpha="10us", cache=True, executor="mpi")
+collc.sweep({"t": collc.topology("torus(3)")}, "allreduce", sizes=[1, "1KiB"], bandwidth=Fraction(1))
+collc.plot(collc.sweep("torus(3)", "allreduce"), "goodput", sizes=["1KiB"])
 collc.find(nodes=9, degree=4, objective="alltoall", alpha="10us", size=1, progress=told)
 collc.check("a.coll", params={"n": 4}, node_limit=5)
 collc.check_source("", include_path=["a"])
@@ -69,6 +82,11 @@ WRONG = (
     'collc.find(nodes="9", degree=4)',
     'collc.find(nodes=9, degree=4, objective="all")',
     'collc.check("a.coll", bogus=3)',
+    'collc.sweep("torus(3)", "allreduce", bogus=3)',
+    'collc.sweep("torus(3)")',
+    'collc.sweep("torus(3)", "allreduce", sizes=1.5)',
+    'collc.sweep("torus(3)", "allreduce", executor=3)',
+    'collc.plot(collc.topology("torus(3)"), "pie")',
     'collc.check_source("", bogus=3)',
     'collc.format("a.coll", bogus=3)',
     'collc.format_source("", bogus=3)',

@@ -44,7 +44,7 @@ def written(name: str, text: str) -> str:
         (["-t", "mpi-c{function=f}"], "without options"), (["--place", "up"], "`up`"), (["--warmup", "-1"], "`-1`"),
         (["--csv", "--json"], "takes one form"), (["--delay", "1ms"], "testbed"), (["--mpi-env", "X"], "NAME=VALUE"),
         (["-t", "oneccl-xml", "--mpi", "mpich"], "`--mpi`"), (["-t", "oneccl-xml", "--testbed"], "`--testbed`"),
-        (["--oneccl", "/opt"], "`--oneccl`"), (["--testbed=fast"], "fast"),
+        (["--oneccl", "/opt"], "`--oneccl`"), (["--testbed=fast"], "fast"), (["--tune"], "`--tune` is not for mpi-c"),
     ],
 )  # fmt: skip
 def test_options_that_do_not_fit(collc: Collc, words: list[str], needed: str) -> None:
@@ -192,6 +192,33 @@ def test_collectives_run_over_oneccl(collc: Collc, ready: Path) -> None:
     assert len(rows) == 2 * 3 * 2 and all(row["correct"] and row["repeats"] == 2 for row in rows.values())
     assert rows["g", 13, True]["builtin_us"] > 0 and rows["g", 0, True]["builtin_us"] is None
     assert rows["h", 13, False]["size_bytes"] == 4 * 13 * 4 and rows["h", 13, False]["model_us"] > 4
+
+
+@pytest.mark.needs("oneccl")
+def test_what_is_timed_is_kept_and_shown(
+    collc: Collc, ready: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Of each file by itself; a launch with the same file times nothing again."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    written("halves.xml", VALID)
+    written("other.xml", VALID.replace('name="halves"', 'name="other"'))
+
+    def kept() -> dict[str, str]:
+        return {path.name: path.read_text() for path in (tmp_path / "cache/collc/tuned").iterdir()}
+
+    ran = collc("run", "halves.xml", "--tune", "--count", "1,1000")
+    assert ran.status == 0 and "halves: collc: times in " in ran.err, ran.err
+    assert [line.split()[:5] for line in ran.err.splitlines() if line.startswith("  allreduce")] == [
+        ["allreduce", "2", "1", "4", "B"], ["allreduce", "2", "1", "4", "KiB"],
+    ]  # fmt: skip
+    before = kept()
+    assert len(before) == 1
+    assert collc("run", "halves.xml", "--tune", "--count", "1,1000").status == 0 and kept() == before
+    assert collc("run", "halves.xml", "--count", "7").status == 0 and kept() == before
+    assert collc("run", "other.xml", "--tune", "--count", "1").status == 0
+    assert kept().items() > before.items() and len(kept()) == 2
+    listed = collc("cache", "check")
+    assert listed.status == 0, listed.out
 
 
 @pytest.mark.needs("oneccl")

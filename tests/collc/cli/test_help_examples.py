@@ -4,41 +4,21 @@ from __future__ import annotations
 
 import os
 import shlex
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from commands import Ran
-from infiniband import Fabric
-from nccl_files import full
-from nccl_logs import nccl_log
-from places import EXAMPLES as FILES
-from smi_texts import hgx, matrix
+from example_files import write_files
 
 from collc.cli.tasks import EXAMPLES, TASKS
 from collc.cli.verbs import VERBS, overview
 
 Collc = Callable[..., Ran]
 
-SUMS = "topology box = complete(4);\ncollective sums = allreduce on box;\nschedule sums using bfb;\n"
 #: verbs that start an MPI, or programs that there are not, or that answer an editor (tests/collc/lsp); others may also
 #: write the files that these write
 NEED = ("run", "launch", "lsp")
-TIMES = "name,bytes,seconds,steps,load\n" + "".join(
-    f"ring,{size},{4e-5 + 1.5 * size / 1e9},4,1.5\n" for size in (1024, 65536, 1 << 20, 1 << 24)
-)
-
-
-def fabric() -> str:
-    """Return what ibnetdiscover prints of the hosts n1 and n2 with two adapters each."""
-    found = Fabric()
-    leaf = found.node("S", "MF0;leaf:MQM9700/U1")
-    for port in range(4):
-        found.cable(found.node("H", f"n{1 + port // 2} mlx5_{port % 2}"), 1, leaf, 1 + port, "4xNDR")
-    return found.text()
-
-
 #: warnings of these examples: what the matrix does not have, and collc assumes
 ASSUMED = set(EXAMPLES["import"])
 
@@ -47,20 +27,7 @@ ASSUMED = set(EXAMPLES["import"])
 def files(collc: Collc, monkeypatch: pytest.MonkeyPatch) -> None:
     """The files that the examples name, and a cache of their own."""
     monkeypatch.setenv("XDG_CACHE_HOME", os.path.abspath("cache of the examples"))
-    shutil.copy(FILES / "torus_3x3x2_allreduce.coll", "pod.coll")
-    Path("sums.coll").write_text(SUMS)
-    Path("site").mkdir()
-    Path("site/box.coll").write_text(SUMS)
-    Path("times.csv").write_text(TIMES)
-    Path("node.xml").write_text(full(2))
-    Path("topo.txt").write_text(matrix(hgx(2, 18, 2)))
-    Path("fabric.txt").write_text(fabric())
-    assert collc("sums.coll", "-t", "msccl-xml{runtime=rccl}", "-o", "ring.xml") == Ran(0, "", "")
-    assert collc("sums.coll", "-t", "msccl-xml{runtime=rccl}", "-o", "rccl/") == Ran(0, "", "")
-    for name, overhead in (("Ring", 40), ("Tree", 9)):
-        log = nccl_log(lambda size, overhead=overhead: overhead + size / 5000, (1024, 1 << 20, 1 << 26), algorithm=name)
-        Path(f"{name.lower()}.log").write_text(log)
-    Path("table.csv").write_text("allreduce,0,18446744073709551615,ring,simple,0,2,16\n")
+    write_files(collc)
 
 
 def words(command: str) -> list[str]:

@@ -43,6 +43,7 @@ WRITING = {
     ("explore", "-o"): ["explore", "a.coll", "-o", "%s"],
     ("report", "-MF"): ["report", "a.coll", "-MD", "-MF", "%s"],
     ("simulate", "--trace"): ["simulate", "a.coll", "--trace", "%s"],
+    ("simulate", "--animate"): ["simulate", "a.coll", "--animate", "%s"],
     ("simulate", "--svg"): ["simulate", "a.coll", "--svg", "%s"],
     ("replan", "-o"): ["replan", "a.coll", "--without", "0 -> 1", "-t", "ir", "-o", "%s"],
     ("calibrate", "-o"): ["calibrate", "a.coll", "-o", "%s"],
@@ -53,12 +54,19 @@ WRITING = {
     **{(verb, "--profile"): [verb, "a.coll", *more, "--profile", "%s"]
        for verb, *more in (["compile", "-t", "ir", "-o", "a.ir"], ["check"], ["cost"], ["simulate"], ["run"],
                            ["convert", "-t", "ir"], ["report"], ["explore"], ["replan", "--without", "0 -> 1"])},
+    **{(verb, "--time-passes"): [verb, "a.coll", *more, "--time-passes=%s"]
+       for verb, *more in (["compile", "-t", "ir", "-o", "a.ir"], ["cost"], ["simulate"], ["run"],
+                           ["convert", "-t", "ir"], ["report"], ["explore"], ["replan", "--without", "0 -> 1"])},
+    ("launch", "--time-passes"): ["launch", "a.coll", "--time-passes=%s", "--", "true"],
+    ("sweep", "-o"): ["sweep", "--on", "biring(4)", "--collective", "allgather", "-o", "%s"],
     ("launch", "--profile"): ["launch", "a.coll", "--profile", "%s", "--", "true"],
     **{(verb, f"--{form}"): [verb, "a.coll", f"--{form}=%s"]
        for verb in ("cost", "simulate", "run", "calibrate") for form in ("csv", "markdown")},
     **{(verb, f"--{form}"): [verb, *words, f"--{form}=%s"]
        for verb, *words in (["find", "-n", "8", "-d", "3"], ["train", "--list"], ["explain"], ["targets"], ["passes"],
-                            ["topologies"], ["schedulers"], ["schema"], ["formats"])
+                            ["topologies"], ["schedulers"], ["schema"], ["formats"], ["verify", "a.coll"],
+                            ["replan", "a.coll", "--without", "0 -> 1"], ["cache", "list"],
+                            ["sweep", "--on", "biring(4)", "--collective", "allgather"])
        for form in ("csv", "markdown")},
 }  # fmt: skip
 

@@ -401,6 +401,7 @@ def test_limits_reach_passes_by_name() -> None:
         "one_sided",
         "inplace",
         "templates",
+        "orbits",
         "instances",
     } == names
 

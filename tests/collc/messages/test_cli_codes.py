@@ -31,6 +31,8 @@ RANGES = {
     "collc.backends.nccl_topo.codes": ("C079",),
     "collc.backends.nccl_tuner.codes": ("C077",),
     "collc.backends.nccl_graph.codes": ("C091",),
+    "collc.backends.svg.codes": ("C082",),
+    "collc.backends.chakra.codes": ("C083",),
     "collc.training.codes": ("C099",),
 }
 

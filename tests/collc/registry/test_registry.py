@@ -91,7 +91,7 @@ def test_what_is_not_is_found(collc: Run, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_the_reference_is_what_the_code_says() -> None:
-    assert reference_text() == REFERENCE.read_text(), "`python -m collc.tools.reference > docs/reference.md`"
+    assert reference_text() == REFERENCE.read_text(), "`python -m collc.tools.reference -o docs`"
 
 
 def test_summaries_of_tables_and_classes_are_the_same() -> None:

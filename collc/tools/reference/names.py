@@ -1,21 +1,18 @@
-"""The reference of names, ``docs/reference.md``, written from the code.
-
-``python -m collc.tools.reference > docs/reference.md`` writes it, without names of plugins.
-"""
+"""The reference of names, ``docs/reference.md``: what has a name and options, without the names of plugins."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from collc.backends import TARGETS
 from collc.frontends.coll import FAMILIES, OPERATORS
 from collc.frontends.importing.formats import IMPORTS
 from collc.passes import PASSES, SCHEDULERS
 
-from ..files.stdout import write_stdout
-from ..reading import FORMATS
-from ..registry.options import describe
-from ..tables.listed import TABLES
+from ...reading import FORMATS
+from ...registry.options import describe
+from ...tables.listed import TABLES
+from .markdown import page, table
 
 __all__ = ["reference_text"]
 
@@ -23,17 +20,16 @@ _HEAD = """# Reference
 
 All passes, schedulers, targets, graph families, operators and file formats of collc, with their options.
 The [glossary](glossary.md) defines the words.
-`python -m collc.tools.reference > docs/reference.md` writes this file from the code, and a test compares the two.
+`python -m collc.tools.reference -o docs` writes this file from the code, and a test compares the two.
 `collc passes NAME` and the other listings print the same, also for [plugins](../examples/plugin/README.md).
 
-Options stand in braces: `-p 'discretize{max-chunks=8}'` on the command line, `using bfb { relax: false }` in a file.
+Options are in braces: `-p 'discretize{max-chunks=8}'` on the command line, `using bfb { relax: false }` in a file.
 """
 
 
 def reference_text() -> str:
     """Return the whole file."""
-    parts = (_HEAD, *_passes(), *_schedulers(), *_targets(), *_topologies(), *_formats(), *_tables())
-    return "\n".join(part.rstrip() + "\n" for part in parts)
+    return page(_HEAD, *_passes(), *_schedulers(), *_targets(), *_topologies(), *_formats(), *_tables())
 
 
 def _passes() -> Iterator[str]:
@@ -51,7 +47,7 @@ def _schedulers() -> Iterator[str]:
     yield "## Schedulers"
     listed = SCHEDULERS.own.items()
     rows = [(f"`{name}`", one.summary, ", ".join(one.collectives), one.networks) for name, one in listed]
-    yield _table(("scheduler", "summary", "collectives", "networks"), rows)
+    yield table(("scheduler", "summary", "collectives", "networks"), rows)
     yield "The options of a scheduler are those of the pass with its name. The options of `auto`, which is no pass:"
     yield _options(SCHEDULERS.load("auto"))
 
@@ -65,26 +61,26 @@ def _targets() -> Iterator[str]:
 
 def _topologies() -> Iterator[str]:
     yield "## Graph families"
-    yield _table(("family", "summary"), [(f"`{signature}`", text) for signature, text in FAMILIES.values()])
+    yield table(("family", "summary"), [(f"`{signature}`", text) for signature, text in FAMILIES.values()])
     yield "## Operators on topologies"
-    yield _table(("operator", "summary"), [(f"`{signature}`", text) for signature, text in OPERATORS.values()])
+    yield table(("operator", "summary"), [(f"`{signature}`", text) for signature, text in OPERATORS.values()])
 
 
 def _formats() -> Iterator[str]:
     yield "## Formats"
     listed = FORMATS.own.items()
     rows = [(f"`{name}`", one.summary, ", ".join(f"`{verb}`" for verb in one.verbs)) for name, one in listed]
-    yield _table(("format", "summary", "read by `collc`"), rows)
+    yield table(("format", "summary", "read by `collc`"), rows)
     yield "## Formats to import"
     imported = [(f"`{name}`", one.summary, f"`{one.printed_by}`") for name, one in IMPORTS.own.items()]
-    yield _table(("format", "summary", "printed by"), imported)
+    yield table(("format", "summary", "printed by"), imported)
 
 
 _TABLES = """## Tables
 
 These verbs print their table as CSV with `--csv`, as Markdown with `--markdown`, and in one object with `--json`.
 `--csv=FILE` and `--markdown=FILE` write files. CSV has every column: None is an empty field, flags are 1 and 0, and an
-exact rational such as `31/32` stands beside a float. Units stand in the names. `collc schema NAME` prints the JSON
+exact rational such as `31/32` is next to a float. Units are in the names. `collc schema NAME` prints the JSON
 Schema of the objects of `--json`, which have its version in the key `schema`. Keys may be added to a version; none
 leaves it.
 """
@@ -94,7 +90,7 @@ def _tables() -> Iterator[str]:
     yield _TABLES
     for name, columns in TABLES.items():
         yield f"### {name} (table)\n"
-        yield _table(("column", "meaning"), [(f"`{column.key}`", column.help) for column in columns])
+        yield table(("column", "meaning"), [(f"`{column.key}`", column.help) for column in columns])
 
 
 def _entry(name: str, summary: str, more: str, cls: type) -> str:
@@ -103,22 +99,8 @@ def _entry(name: str, summary: str, more: str, cls: type) -> str:
 
 def _options(cls: type) -> str:
     rows = [(f"`{o.name}`", f"`{o.kind}`", f"`{o.default}`", o.help) for o in describe(cls)]
-    return _table(("option", "type", "default", "meaning"), rows) if rows else "It has no options.\n"
-
-
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [" | ".join(head), " | ".join("---" for _ in head)]
-    lines += [" | ".join(_cell(text) for text in row) for row in rows]
-    return "".join(f"| {line} |\n" for line in lines)
-
-
-def _cell(text: str) -> str:
-    return " ".join(text.split()).replace("|", "\\|")
+    return table(("option", "type", "default", "meaning"), rows) if rows else "It has no options.\n"
 
 
 def _either(names: Iterable[str]) -> str:
     return " or ".join(names)
-
-
-if __name__ == "__main__":
-    write_stdout(reference_text().encode())
