@@ -38,6 +38,9 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "nccl-topo": (),
     "nccl-graph": ("nccl-graph",),
     "report": ("report",),
+    "svg": ("svg",),
+    "dot": ("dot",),
+    "chakra": ("chakra",),
 }
 LEVELS = ("-O0", "-O1", "-O2", "-O3")
 

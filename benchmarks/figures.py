@@ -1,6 +1,6 @@
 """Figures 3, 15 and 18 of the direct-connect paper: the data as CSV and the curves as SVG.
 
-    python benchmarks/figures.py [--figure N ..] [--output DIR] [--most N] [--step N]
+    python benchmarks/figures.py [--figure N ..] [--output DIR] [--most N] [--step N] [--executor processes:2]
 
 3: T_B over its optimum for line graphs of four bases of degree 4 that are optimal in both terms. Figure 15: the least
 time of an allreduce over N at d = 4, from the database of `collc find` (the sizes it has). Figure 18: T_B over its
@@ -18,16 +18,21 @@ from fractions import Fraction
 from pathlib import Path
 
 import collc
+from collc.backends.pictures.axes import Axis
+from collc.backends.pictures.charts import Chart, Series
+from collc.backends.pictures.style import BOUND, look
 from collc.ir.costs.bounds import moore_steps
 from collc.passes.finder.database import Row, parse_rows, shipped
 from collc.passes.finder.evaluate import bfb_cost
 from collc.passes.finder.lines import line_cost
 from collc.passes.finder.wide import wide_cost
-from collc.pictures.axes import Axis
-from collc.pictures.charts import Chart, Series
-from collc.pictures.style import BOUND, look
+from collc.processes.engines import executing
+from collc.processes.workers import Work
 
 Table = tuple[list[str], list[list[str]]]
+
+#: no workers but this process
+HERE = Work()
 
 ALPHA, BANDWIDTH = Fraction(10, 10**6), Fraction(100 * 10**9, 8)
 MB = 2**20
@@ -128,19 +133,26 @@ def figure_15(most: int, size: int) -> tuple[Table, str]:
 # ---- Figure 18
 
 
-def kautz_points(degree: int, sizes: Sequence[int]) -> list[tuple[int, int, Fraction]]:
-    """Return (N, T_L, T_B) of generalized Kautz digraphs."""
+def kautz_point(degree: int, nodes: int) -> tuple[int, int, Fraction]:
+    """Return (N, T_L, T_B) of a generalized Kautz digraph."""
     price = bfb_cost if degree <= 8 else wide_cost
-    return [(n, *price(collc.topology(f"generalized_kautz({degree}, {n})"))) for n in sizes]
+    return (nodes, *price(collc.topology(f"generalized_kautz({degree}, {nodes})")))
 
 
-def figure_18(most: int, step: int, show: Callable[[str], None] = lambda text: None) -> tuple[Table, str]:
+def kautz_points(degree: int, sizes: Sequence[int], work: Work = HERE) -> list[tuple[int, int, Fraction]]:
+    """Return (N, T_L, T_B) of generalized Kautz digraphs."""
+    return work.run(kautz_point, [(degree, n) for n in sizes], [f"{n} nodes" for n in sizes])
+
+
+def figure_18(
+    most: int, step: int, show: Callable[[str], None] = lambda text: None, work: Work = HERE
+) -> tuple[Table, str]:
     """T_B of generalized Kautz digraphs is at most twice the optimum, and nearer for higher degrees."""
     rows: list[list[str]] = []
     curves: list[Series] = []
     for degree in DEGREES_18:
         start = time.perf_counter()
-        points = kautz_points(degree, [n for n in range(step, most + 1, step) if n > degree])
+        points = kautz_points(degree, [n for n in range(step, most + 1, step) if n > degree], work)
         rows += [[str(degree), str(n), str(steps), str(moore_steps(n, degree)), str(bandwidth),
                   f"{float(over_optimum(bandwidth, n)):.6f}"] for n, steps, bandwidth in points]  # fmt: skip
         curves.append(_curve(f"d = {degree}", len(curves), points))
@@ -167,6 +179,7 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=Path("figures"), metavar="DIR", help="where files go (figures)")
     parser.add_argument("--most", type=int, default=2000, metavar="N", help="nodes of Figures 15 and 18 (2000)")
     parser.add_argument("--step", type=int, default=50, metavar="N", help="distance of the sizes in Figure 18 (50)")
+    parser.add_argument("--executor", metavar="ENGINE", help="workers for Figure 18, as for `collc sweep`: processes:2")
     options = parser.parse_args()
     chosen = options.figure or [3, 15, 18]
     if 3 in chosen:
@@ -177,7 +190,8 @@ def main() -> None:
         except ValueError:
             print("Figure 15: there is no database for degree 4")
     if 18 in chosen:
-        write(options.output, "figure18", *figure_18(options.most, options.step, print))
+        with executing(options.executor) as workers:
+            write(options.output, "figure18", *figure_18(options.most, options.step, print, Work(workers)))
 
 
 if __name__ == "__main__":

@@ -16,8 +16,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 
-from collc.pictures.lettering import width
-from collc.pictures.svg import Element, Picture, line, rectangle, text
+from collc.backends.pictures.lettering import width
+from collc.backends.pictures.svg import Element, Picture, line, rectangle, text
 
 _TREE = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(_TREE / "tests" / "support"))

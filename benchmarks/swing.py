@@ -26,12 +26,12 @@ from swing_paper.checks import Check, fastest, gain
 from swing_paper.figures import FIGURES, Figure
 from swing_paper.networks import Curve
 
-from collc.pictures.axes import Axis
-from collc.pictures.charts import Chart, Series
+from collc.backends.pictures.axes import Axis
+from collc.backends.pictures.charts import Chart, Series
+from collc.backends.pictures.style import look
+from collc.backends.pictures.units import BYTES
 from collc.pictures.goodput import Curve as Drawn
 from collc.pictures.goodput import goodput_svg
-from collc.pictures.style import look
-from collc.pictures.units import BYTES
 
 NAMES = ("table2", "congestion", *FIGURES)
 #: below this size times are printed, from it on goodput

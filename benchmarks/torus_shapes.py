@@ -1,6 +1,6 @@
 """Every scatter of Swing and the algorithms like it on many shapes of tori: is every block moved exactly once?
 
-    python benchmarks/torus_shapes.py [--most RANKS]
+    python benchmarks/torus_shapes.py [--most RANKS] [--executor processes:2]
 
 The tests do all small shapes for Swing and some for the others; this does every shape of the notes for all algorithms
 and options, larger rectangles and four dimensions, and executes a schedule of each shape of up to 64 ranks besides. Of
@@ -21,7 +21,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "support"))
 
-from torus_checks import all_chunks, problem, scatter_rows, shapes, wrong
+from torus_checks import all_parts, problem, scatter_rows, shapes, wrong
 
 from collc.frontends.coll.families.cayley import torus
 from collc.ir.verify import verify_schedule
@@ -33,6 +33,8 @@ from collc.passes.synthesis.torus.pat import PAT
 from collc.passes.synthesis.torus.ring import Ring
 from collc.passes.synthesis.torus.swing import Swing
 from collc.passes.synthesis.torus.trivance import Trivance
+from collc.processes.engines import executing
+from collc.processes.workers import Work
 
 SCATTERING: tuple[TorusPass, ...] = (
     Swing(variant="bandwidth", reparent=False), Swing(variant="bandwidth", reparent=True), Bucket(), Ring(), Bine(),
@@ -57,7 +59,7 @@ def chosen(most: int) -> list[tuple[int, ...]]:
 def scattered(algorithm: TorusPass, shape: tuple[int, ...]) -> Iterator[str | None]:
     """Yield what is wrong with every chunk's sends, each rank's p - 1 blocks, or nothing."""
     ranks = int(np.prod(shape))
-    for number, chunk in enumerate(all_chunks(algorithm, shape)):
+    for number, chunk in enumerate(all_parts(algorithm, shape)):
         rows = scatter_rows(chunk)
         yield wrong(ranks, rows)
         if number % 10 == 0:
@@ -74,22 +76,28 @@ def executed(algorithm: TorusPass, shape: tuple[int, ...], op: str = "sum") -> s
     return None if report.ok else str(report.failed)
 
 
+def tried(shape: tuple[int, ...]) -> tuple[int, list[str]]:
+    """Return how many plans and schedules of a torus were tried, and what is wrong."""
+    found = [(a, mistake) for a in SCATTERING for mistake in scattered(a, shape)]
+    if np.prod(shape) <= 64:
+        found += [(a, executed(a, shape)) for a in EXECUTED]
+        if not any(size % 2 for size in shape if size > 1):
+            found.append((UNFOLDED, executed(UNFOLDED, shape, "max")))
+    return len(found), [f"{shape}: {algorithm}: {mistake}" for algorithm, mistake in found if mistake]
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--most", type=int, default=400, help="the most ranks of a torus")
-    most, begin, failures, checked = parser.parse_args().most, time.perf_counter(), 0, 0
-    tori = chosen(most)
-    for shape in tori:
-        found = [(a, mistake) for a in SCATTERING for mistake in scattered(a, shape)]
-        if np.prod(shape) <= 64:
-            found += [(a, executed(a, shape)) for a in EXECUTED]
-            if not any(size % 2 for size in shape if size > 1):
-                found.append((UNFOLDED, executed(UNFOLDED, shape, "max")))
-        checked += len(found)
-        for algorithm, mistake in found:
-            if mistake:
-                failures += 1
-                print(f"{shape}: {algorithm}: {mistake}")
+    parser.add_argument("--executor", metavar="ENGINE", help="workers, as for `collc sweep`: processes:2")
+    options, begin, failures, checked = parser.parse_args(), time.perf_counter(), 0, 0
+    tori = chosen(options.most)
+    with executing(options.executor) as workers:
+        results = Work(workers).run(tried, [(shape,) for shape in tori], [str(shape) for shape in tori])
+    for count, mistakes in results:
+        checked, failures = checked + count, failures + len(mistakes)
+        for mistake in mistakes:
+            print(mistake)
     verdict, seconds = "FAILED" if failures else "ok", time.perf_counter() - begin
     print(f"{verdict}: {checked} plans and schedules on {len(tori)} tori, {failures} wrong, {seconds:.0f} s")
     return int(failures > 0)

@@ -35,6 +35,7 @@ _FAMILIES = (
     ("modified_debruijn", lambda x: x.choice(("2, 2", "2, 3", "2, 4"))),
     ("double_binary_tree", lambda x: f"{x.randint(2, 12)}"),
     ("cayley", lambda x: x.choice(("dihedral(4), {1, 4}", "cyclic(9), {1}", "metacyclic(8, 4, 3), {5, 17, 20, 30}"))),
+    ("polycirculant", lambda x: x.choice(("10, {1, 2}, {4}", "12, {1, 6}, {3}, {}", "9, {2}", "6, {1}, {2}, {5}"))),
     ("distance_regular", lambda x: x.choice(('"octahedron"', '"k55-minus-matching"'))),
     ("hyperx", lambda x: x.choice(("3, 2", "4", "2, 2, 2"))),
     ("hammingmesh", lambda x: "2, 2, 2, 2"),
@@ -118,7 +119,7 @@ def topology(luck: random.Random) -> str:
 
 def _operated(text: str, family: str, luck: random.Random) -> str:
     """Return an operator of the language on the text of a topology."""
-    match luck.randrange(15):
+    match luck.randrange(16):
         case 0:
             return f"line({text})"
         case 1:
@@ -140,6 +141,8 @@ def _operated(text: str, family: str, luck: random.Random) -> str:
         case 12:
             return f"in_network({text}, {_parts(family, luck)})"
         case 13:
+            return f"inserted({text}, {_parts(family, luck)}{luck.choice(('', ', 1', ', 2', ', 3'))})"
+        case 14:
             count = luck.choice((2, 3, 4, 5, 6, 8, 9, 12, 16))
             return f"relabel({text}, {{{', '.join(map(str, luck.sample(range(count), count)))}}})"
         case _:

@@ -34,12 +34,12 @@ from contenders import ALGORITHMS, SHORT, breadth_first, builtin_time, plain_rin
 
 import collc
 from collc.backends.mpi_c.toolchain import find
+from collc.backends.pictures import timelines
+from collc.backends.pictures.axes import Axis
+from collc.backends.pictures.units import SECONDS
 from collc.ir.costs.cost import Cost
 from collc.messages.quantities import bandwidth, show_size, size
 from collc.messages.quantities import time as duration
-from collc.pictures import timelines
-from collc.pictures.axes import Axis
-from collc.pictures.units import SECONDS
 from collc.testbed import network, obstacle, plan
 from collc.testbed.measuring import BUILTIN, Timing, measure
 from collc.testbed.plan import Plan

@@ -175,7 +175,7 @@ def unknown(command: str) -> list[str]:
             [] if text else [words[1]]
         )
     known = [".venv/bin/ruff check", ".venv/bin/ruff format", ".ci/run", "git status --short", "git diff"]
-    known += ["python3 -m venv .venv", ".venv/bin/pip install -e .[test]"]
+    known += ["python3 -m venv .venv", ".venv/bin/pip install -e .[test]", ".venv/bin/sphinx-build -W"]
     return [] if any(" ".join(words).startswith(one) for one in known) else words
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import csv
 import re
+import subprocess
 import sys
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 from picture_checks import boxes, check
-from places import benchmark
+from places import ROOT, benchmark
 
 figures, tables = benchmark("figures"), benchmark("tables")
 
@@ -108,3 +110,23 @@ def test_the_times_of_table_4():
     """The bound's row: 267.6 us and 382.3 us."""
     found = tables.bound(1024, 4, True)
     assert (267.6, 382.3) == tuple(round(t, 1) for t in found.times)
+
+
+@pytest.mark.slow
+def test_figures_and_shapes_do_not_depend_on_the_workers(tmp_path: Path) -> None:
+    """`--executor` gives the same files and lines; a wrong engine is refused."""
+    commands = {
+        "figures.py": ("--figure", "18", "--most", "60", "--step", "30", "--output"), "torus_shapes.py": ("--most", "6")
+    }  # fmt: skip
+    for name, words in commands.items():
+        found = []
+        for place, how in enumerate(([], ["--executor", "processes:2"])):
+            folder = [str(tmp_path / str(place))] if words[-1] == "--output" else []
+            command = [sys.executable, str(ROOT / "benchmarks" / name), *words, *folder, *how]
+            done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300)
+            files = sorted(tmp_path.glob(f"{place}/*"))
+            lines = [line for line in done.stdout.splitlines() if " s" not in line and str(tmp_path) not in line]
+            found.append(([(file.name, file.read_bytes()) for file in files], lines))
+        assert found[0] == found[1]
+    wrong = [sys.executable, str(ROOT / "benchmarks" / "torus_shapes.py"), "--executor", "threads"]
+    assert "C0036" in subprocess.run(wrong, capture_output=True, text=True, check=False).stderr
