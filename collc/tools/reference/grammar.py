@@ -29,6 +29,7 @@ class Leaf:
 
     @property
     def is_rule(self) -> bool:
+        """Whether it names a rule, not a token or a text."""
         return self.kind == "rule"
 
 
