@@ -188,13 +188,12 @@ def _text(found: Frontier, options: SimpleNamespace) -> str:
     from collc.passes.synthesis.flow.rate import rate_bound
 
     wanted, (steps, bandwidth) = found.wanted, found.bound
-    unknown = "" if wanted.workload is None else "no all-to-all rate"
-    rows = [_row(row, found, row is found.best, unknown) for row in found.frontier]
+    rows = [_row(row, found, row is found.best) for row in found.frontier]
     costs = (str(steps), str(bandwidth), f"{float(bandwidth):.4f}", "")
     questions = extra_head(found)
     most = str(rate_bound(wanted.nodes, wanted.degree))
     rows.append(("", *costs, "", most, *("" for _ in questions), "", "bound: no topology has less, or a higher rate"))
-    rows += [_row(row, found, unknown=unknown) for row in found.both_ways if row not in found.frontier]
+    rows += [_row(row, found) for row in found.both_ways if row not in found.frontier]
     head: tuple[str, ...] = (
         "", "T_L", "T_B", "", "reduce-scatter", "links", "all-to-all rate", *questions, "time", "topology",
     )  # fmt: skip
@@ -222,9 +221,9 @@ def _notes(found: Frontier) -> str:
     return "".join(line + "\n" for line in lines)
 
 
-def _row(row: Row, found: Frontier, best: bool = False, unknown: str = "") -> tuple[str, ...]:
+def _row(row: Row, found: Frontier, best: bool = False) -> tuple[str, ...]:
     time = found.wanted.time(row)
-    shown = unknown if time is None else show_time(time)
+    shown = "" if time is None else show_time(time)
     least = found.wanted.least_seconds(row)
     if least is not None and time is not None and least < time:
         shown = f"{show_time(least)}..{shown}"

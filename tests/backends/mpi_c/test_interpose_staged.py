@@ -101,7 +101,11 @@ def test_faults_are_seen(sound: str, faulty: str, on_mpich: Preloaded, tmp_path:
 @pytest.mark.slow
 def test_second_stages_keep_the_order_of_calls(on_mpich: Preloaded, tmp_path: Path) -> None:
     """If odd ranks begin the later of two calls first, ranks wait for each other without end."""
-    another = "it->rank % 2 && it->next != NULL && it->next->stage == CIP_TELLING && cip_is_next(it)"
+    # Odd ranks hold each call a while, so that the next one is there; that alone changes nothing.
+    late = "it->rank % 2 && cip_is_next(it) && usleep(5000) == 0"
+    another = f"{late} && it->next != NULL && it->next->stage == CIP_TELLING"
+    held = with_fault(on_mpich, tmp_path, "if (!cip_is_next(it))", f"if (!cip_is_next(it) || ({late} && 0))")
+    assert on_mpich.run(4, library=held, seconds=120, **ALL).all_right
     library = with_fault(on_mpich, tmp_path, "if (!cip_is_next(it))", f"if ({another})")
     with pytest.raises(subprocess.TimeoutExpired):
         on_mpich.run(4, library=library, seconds=40, **ALL)
