@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 import attrs
 
@@ -25,7 +25,7 @@ from ..files.finished import Finished
 from ..files.surroundings import version
 from ..processes.workers import Work
 
-__all__ = ["EVALUATIONS", "Searched", "build", "check", "evaluations_for", "file_of", "rate"]
+__all__ = ["EVALUATIONS", "Searched", "build", "check", "evaluations_for", "file_of", "merged", "rate"]
 
 #: default number of evaluations of each search of a database
 EVALUATIONS = 400
@@ -157,6 +157,15 @@ def _blocks(sizes: Sequence[int], degree: int) -> Iterator[list[int]]:
         block.append(n)
     if block:
         yield block
+
+
+def merged(degree: int, found: Mapping[int, Sequence[Row]], text: str, path: str) -> str:
+    """Return the text with rows by number of nodes, where they are better; raise C0570 for a text that is no
+    database."""
+    rows, done = _read(text, degree, path)
+    for n, some in found.items():
+        rows[n] = merged_frontiers([*rows.get(n, []), *some])
+    return _written(degree, rows, done)
 
 
 # ---- all-to-all rates

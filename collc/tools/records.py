@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from fractions import Fraction
 
 from collc.ir.costs.bounds import moore_graph_steps, moore_steps
-from collc.passes.finder.database import DEGREES, Row, parse_rows, shipped
+from collc.passes.finder.database import DEGREES, LARGEST, Row, parse_rows, shipped
 
 from ..files.stdout import write_stdout
 
@@ -18,11 +18,11 @@ __all__ = ["meets_both", "records_text", "spans"]
 _HEAD = """# Networks that meet both bounds
 
 No topology of N nodes with d links each takes fewer steps than [Moore's bound](glossary.md#bound), or less
-[bandwidth](glossary.md#bandwidth) time than (N-1)/N. The networks of these sizes, in the database of
-[`collc find`](finder.md), reach both. If every link has its reverse (`<->`), the bound on steps is that of graphs.
-With two links per node every ring meets that; rings are left out.
+[bandwidth](glossary.md#bandwidth) time than (N-1)/N. The database of [`collc find`](finder.md) has networks that reach
+the two bounds, for the sizes below. If every link has its reverse (`<->`), Moore's bound is the bound for graphs. With
+two links per node, every ring meets this bound, so the tables leave out rings.
 
-* `collc find -n N -d D` prints the network; with `--bidirectional`, the one with links both ways.
+* `collc find -n N -d D` prints the network. With `--bidirectional` it prints the network of a row with `<->`.
 * The command in a row builds all networks of its sizes again and computes their exact costs.
 * `python -m collc.tools.records > docs/records.md` writes this page from the database, and a test compares the two.
 """
@@ -30,20 +30,34 @@ With two links per node every ring meets that; rings are left out.
 _BETWEEN = """
 ## Between the bounds
 
-If no network is known that meets both bounds, the frontier has several. At N = 1,024 and d = 4 the database has
-(T_L, T_B) = (5, 277/256) and (6, 1023/1024), one way. A network between the two takes 5 steps, Moore's bound, and less
-than 277/256. This command looked for one among Cayley digraphs and their line graphs:
+If no known network meets the two bounds, the frontier has several networks. At N = 1,024 and d = 4 the database has
+one-way networks with (T_L, T_B) = (5, 277/256) and (6, 1023/1024). A network between these two would take 5 steps,
+which is Moore's bound, and less than 277/256. This command searched for one among Cayley digraphs and their line
+graphs:
 
 ```sh
 python benchmarks/finder.py between -n 1024 -d 4 --steps 5 --evaluations 20000
 ```
 
-* 1,024 nodes: 20,000 evaluations, none of 5 steps.
-* Line graphs of 256 and of 64 nodes: 20,000 evaluations each, no base of 4 and of 3 steps.
+* 1,024 nodes: none of 20,000 evaluated networks takes 5 steps.
+* Line graphs of 256 and of 64 nodes: none of 20,000 evaluated bases of each size takes 4 and 3 steps.
 * Line graphs of 16 nodes, taken three times: all 17,745 sets of generators of 13 of the 14 groups. 32 have 2 steps, and
   the least T_B of their line graphs is 277/256.
 
-Only the last is a proof, for these groups. That there is no such network at all is not known.
+Only the last result is a proof, for these groups. It is not known whether such a network exists.
+"""
+_TWO_WAY = f"""
+## How near links both ways come
+
+The table has the networks with links both ways, up to {LARGEST:,} nodes:
+
+* `at most twice the bound` is the number of sizes in which a network takes the least bandwidth time, (N-1)/N, in at
+  most twice the steps of Moore's bound.
+* The other columns are steps above the bound, as means over all sizes: of the fastest network that takes the least
+  bandwidth time, and of the fastest of all.
+
+| degree | sizes | at most twice the bound | least bandwidth time, steps above | fewest steps, above |
+|---|---|---|---|---|
 """
 _BOTH = {False: "->", True: "<->"}
 
@@ -55,6 +69,7 @@ def records_text() -> str:
         rows = parse_rows(shipped(degree) or "", degree, "shipped")
         parts += ["", f"## Degree {degree}", "", "| links | T_L | sizes | check |", "|---|---|---|---|"]
         parts += _lines(degree, rows)
+    parts.append(_TWO_WAY + "\n".join(near(degree) for degree in DEGREES if degree > 2))
     return "\n".join([*parts, _BETWEEN])
 
 
@@ -67,6 +82,23 @@ def _lines(degree: int, rows: Iterable[Row]) -> Iterator[str]:
     for (both, steps), sizes in sorted(found.items()):
         text = spans(sorted(sizes))
         yield f"| `{_BOTH[both]}` | {steps} | {text} | `collc find --check -d {degree} -n {text.replace(' ', '')}` |"
+
+
+def near(degree: int) -> str:
+    """Return the line of a degree in the table of networks with links both ways."""
+    optimal, fewest = dict[int, int](), dict[int, int]()
+    for row in parse_rows(shipped(degree) or "", degree, "shipped"):
+        if not row.bidirectional or row.nodes > LARGEST:
+            continue
+        fewest[row.nodes] = min(row.T_L, fewest.get(row.nodes, row.T_L))
+        if row.T_B == Fraction(row.nodes - 1, row.nodes):
+            optimal[row.nodes] = min(row.T_L, optimal.get(row.nodes, row.T_L))
+    bound = {nodes: moore_graph_steps(nodes, degree) for nodes in fewest}
+    within = sum(steps <= 2 * bound[nodes] for nodes, steps in optimal.items())
+    above = [
+        Fraction(sum(steps - bound[nodes] for nodes, steps in found.items()), len(found)) for found in (optimal, fewest)
+    ]
+    return f"| {degree} | {len(fewest):,} | {within:,} | {float(above[0]):.2f} | {float(above[1]):.2f} |"
 
 
 def meets_both(row: Row, both: bool) -> bool:

@@ -232,11 +232,11 @@ class _Search:
             self.optimal = True
 
     def draw(self) -> None:
-        """Draw the same number of sets from every group; all sets of a group that has no more."""
+        """Draw the same number of sets from every group; all sets of a group that has no more up to automorphism."""
         share = max(int(self.evaluations * _RANDOM_SHARE) // max(len(self.draws), 1), 1)
         for index, draws in enumerate(self.draws):
-            self.exhausted[index] = draws.count <= share
-            sets = draws.all() if self.exhausted[index] else draws.random(share, self.rng)
+            self.exhausted[index] = draws.distinct_count(share) <= share
+            sets = draws.distinct() if self.exhausted[index] else draws.random(share, self.rng)
             for first in range(0, len(sets), 64):
                 part = sets[first : first + 64]
                 self._record(index, part, self.evaluators[index].costs(part, self.limit))

@@ -6,7 +6,8 @@ holds the inverse of each of its elements. An element that is its own inverse co
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from itertools import combinations
 from math import comb
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ import numpy as np
 
 from collc.ir.arrays import Array
 
+from .automorphisms import orbits
 from .evaluate import Costs, Evaluator, load_unit
 
 if TYPE_CHECKING:
@@ -28,39 +30,85 @@ _PROPOSALS = 8  # for each chain at once
 _PATIENCE = 60  # rounds without progress before a chain starts anew
 
 
+@attrs.frozen(eq=False)
+class _Part:
+    """The sets that hold the first elements, and of the others numbers (of pairs, of single elements)."""
+
+    first: tuple[int, ...]
+    halves: Array
+    alone: Array
+    shapes: list[tuple[int, int]]
+
+
 class Draws:
     """The generator sets of one size of a group, and how to draw them."""
 
     def __init__(self, evaluator: Evaluator, degree: int, bidirectional: bool):
         self.nodes, self.degree, self.bidirectional = evaluator.nodes, degree, bidirectional
-        self.inverse = evaluator.inverse
+        self.group, self.inverse = evaluator.group, evaluator.inverse
         elements = np.arange(1, self.nodes)
-        self.involutions = elements[self.inverse[1:] == elements]
-        self.halves = elements[self.inverse[1:] > elements]  # one of every pair g, g^-1
+        own = self.inverse[1:] == elements
+        self.alone = elements[own] if bidirectional else elements  # elements that a set may hold alone
+        self.halves = elements[self.inverse[1:] > elements] if bidirectional else elements[:0]  # one of every g, g^-1
 
     @property
     def count(self) -> int:
         """The number of sets."""
-        if not self.bidirectional:
-            return comb(self.nodes - 1, self.degree)
-        return sum(comb(len(self.halves), p) * comb(len(self.involutions), s) for p, s in self._shapes())
+        return self._count(len(self.halves), len(self.alone), self._shapes())
+
+    def distinct_count(self, most: int) -> int:
+        """Return the number of :meth:`distinct` sets, or one above ``most`` if it is larger."""
+        if self.count > most * self.nodes * self.degree:  # more than automorphisms make equal
+            return most + 1
+        return min(sum(self._count(len(part.halves), len(part.alone), part.shapes) for part in self._parts), most + 1)
+
+    @staticmethod
+    def _count(halves: int, alone: int, shapes: Sequence[tuple[int, int]]) -> int:
+        return sum(comb(halves, p) * comb(alone, s) for p, s in shapes)
 
     def _shapes(self) -> list[tuple[int, int]]:
-        """Return the numbers (of pairs, of self-inverse elements) that a set can have."""
-        shapes = [(pairs, self.degree - 2 * pairs) for pairs in range(self.degree // 2, -1, -1)]
-        return [(p, s) for p, s in shapes if p <= len(self.halves) and s <= len(self.involutions)]
+        """Return the numbers (of pairs, of single elements) that a set can have."""
+        most = self.degree // 2 if self.bidirectional else 0
+        shapes = [(pairs, self.degree - 2 * pairs) for pairs in range(most, -1, -1)]
+        return [(p, s) for p, s in shapes if p <= len(self.halves) and s <= len(self.alone)]
 
     def all(self) -> Array:
         """Return every set, in lexicographic order of its pairs and single elements."""
-        if not self.bidirectional:
-            return self._rows(list(combinations(range(1, self.nodes), self.degree)))
-        rows = [
-            (*(x for g in halves for x in (g, self.inverse[g])), *alone)
-            for pairs, single in self._shapes()
-            for halves in combinations(self.halves.tolist(), pairs)
-            for alone in combinations(self.involutions.tolist(), single)
-        ]
-        return self._rows(rows)
+        return self._rows(list(self._sets((), self.halves, self.alone, self._shapes())))
+
+    def distinct(self) -> Array:
+        """Return sets of which every set is an image under the known automorphisms of the group."""
+        return self._rows([row for part in self._parts
+                           for row in self._sets(part.first, part.halves, part.alone, part.shapes)])  # fmt: skip
+
+    def _sets(
+        self, first: tuple[int, ...], halves: Array, alone: Array, shapes: Sequence[tuple[int, int]]
+    ) -> Iterator[tuple[int, ...]]:
+        for pairs, single in shapes:
+            for some in combinations(halves.tolist(), pairs):
+                both = [x for g in some for x in (g, int(self.inverse[g]))]
+                yield from ((*first, *both, *others) for others in combinations(alone.tolist(), single))
+
+    @cached_property
+    def _parts(self) -> list[_Part]:
+        """The sets by the first orbit of elements that they meet, the largest orbit first: a set's image holds the
+        orbit's first element."""
+        least = orbits(self.group)
+        labels = np.minimum(least, least[self.inverse]) if self.bidirectional else least
+        classes = np.concatenate([self.halves, self.alone])
+        found, sizes = np.unique(labels[classes], return_counts=True)
+        parts, halves, alone = list[_Part](), self.halves, self.alone
+        for label in found[np.argsort(-sizes, kind="stable")]:
+            inside = halves[labels[halves] == label]
+            paired = bool(len(inside))
+            first = int(inside[0] if paired else alone[labels[alone] == label][0])
+            shapes = [(p - paired, s - (not paired)) for p, s in self._shapes()]
+            parts.append(_Part(
+                (first, int(self.inverse[first])) if paired else (first,), halves[halves != first],
+                alone[alone != first], [shape for shape in shapes if min(shape) >= 0],
+            ))  # fmt: skip
+            halves, alone = halves[labels[halves] != label], alone[labels[alone] != label]
+        return parts
 
     def _rows(self, rows: Sequence[ArrayLike]) -> Array:
         return np.array(rows, dtype=np.int64).reshape(-1, self.degree)
@@ -84,7 +132,7 @@ class Draws:
         shapes = self._shapes()
         pairs, single = shapes[int(rng.integers(len(shapes)))]
         halves = rng.choice(self.halves, pairs, replace=False) if pairs else self.halves[:0]
-        alone = rng.choice(self.involutions, single, replace=False) if single else self.involutions[:0]
+        alone = rng.choice(self.alone, single, replace=False) if single else self.alone[:0]
         return [*(int(x) for g in halves for x in (g, self.inverse[g])), *alone.tolist()]
 
     def neighbours(self, sets: Array, rng: np.random.Generator) -> Array:
@@ -110,11 +158,11 @@ class Draws:
         if self.degree - len(kept) == 1 and alone and rng.integers(2):
             kept.discard(alone[int(rng.integers(len(alone)))])  # makes room for a pair
         while (missing := self.degree - len(kept)) > 0:
-            free = self.involutions if missing == 1 or not len(self.halves) else None
+            free = self.alone if missing == 1 or not len(self.halves) else None
             if free is None:
-                free = self.involutions if len(self.involutions) > 1 and rng.integers(4) == 0 else self.halves
+                free = self.alone if len(self.alone) > 1 and rng.integers(4) == 0 else self.halves
             new = int(free[int(rng.integers(len(free)))])
-            if free is self.involutions and len(kept.intersection(free.tolist())) == len(free):
+            if free is self.alone and len(kept.intersection(free.tolist())) == len(free):
                 return row
             kept |= {new, int(self.inverse[new])}
         return sorted(kept)

@@ -19,7 +19,7 @@ from collc.ir.group import Direct, Group, Linear, Metacyclic, Permutations, Semi
 
 from .exclude import NOTHING, Excluded
 
-__all__ = ["group_expression", "groups_of_order"]
+__all__ = ["generating", "group_expression", "groups_of_order"]
 
 _MOST_MATRICES = 4096  # tried for one shape
 _MOST_RANK = 6  # of an elementary abelian group on which a matrix acts
@@ -241,7 +241,7 @@ def _fingerprint(group: Group) -> tuple[object, ...]:
     orders = _orders(group)
     squares = np.bincount(group.multiply(elements, elements), minlength=group.order)
     central = np.ones(group.order, dtype=bool)
-    for each in _generating(group):
+    for each in generating(group):
         central &= group.multiply(elements, each) == group.multiply(each, elements)
     if central.all():
         return ("abelian", _factors_from_orders(orders))
@@ -281,7 +281,7 @@ def _power(group: Group, elements: Array, exponent: int) -> Array:
     return result
 
 
-def _generating(group: Group) -> list[int]:
+def generating(group: Group) -> list[int]:
     """Return few elements that generate the group: each is the last one that those before it do not generate."""
     chosen: list[int] = []
     inside = np.zeros(group.order, dtype=bool)

@@ -5,11 +5,13 @@ m = 1, and many of other groups are among those with a small m. But polycirculan
 also if all groups of order N are nearly abelian. Their cost is that of m nodes.
 
 A climb replaces a voltage, or exchanges the ends of two links of the small graph. It first brings all nodes near, one
-step nearer each time, then lowers the bandwidth time within a number of steps.
+step nearer each time, then lowers the bandwidth time within a number of steps. Between, it climbs to the least
+bandwidth time from small graphs whose nodes are all alike (:mod:`.shapes`), and replaces only voltages.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 from random import Random
 
@@ -21,13 +23,15 @@ from .bits import MOST_LINKS, Balls, balls
 from .evaluate import load_unit
 from .exclude import NOTHING, Excluded
 from .found import Found, pareto
+from .shapes import PERIODS, shapes
 
-__all__ = ["Lift", "below", "best_lifts", "draw", "periods", "search_polycirculants"]
+__all__ = ["Lift", "below", "best_lifts", "draw", "periods", "search_polycirculants", "shaped"]
 
 #: periods that are tried, the nearest that divide the number of nodes
 _PERIODS = (2, 4, 6, 10, 16)
 _LEAST_COPIES = 3
 _PATIENCE = 150  # evaluations without progress before a climb starts anew
+_SHAPED_SHARE = 3  # of all evaluations one in this number is for each: first graphs, shapes, less bandwidth time
 _FARTHEST = 6  # times Moore's bound: steps up to which a first graph is searched
 
 Link = tuple[int, int]
@@ -91,17 +95,24 @@ def draw(nodes: int, period: int, degree: int, random: Random) -> Lift:
     return Lift(nodes, degree, period, (*own, *((a, b + period * below(copies, random)) for a, b in pairs)))
 
 
+def shaped(nodes: int, period: int, shape: Sequence[Link], random: Random) -> Lift:
+    """Return a lift of a shape with random voltages; its links may be parallel."""
+    copies, degree = nodes // period, 2 * len(shape) // period
+    links = tuple((one, two + period * below(copies, random)) for one, two in shape)
+    return Lift(nodes, degree, period, links)
+
+
 def below(bound: int, random: Random) -> int:
     """Return a number from 0 to bound - 1, the same for every version of Python."""
     return int(random.random() * bound)
 
 
-def _changed(lift: Lift, random: Random) -> Lift:
-    """Return the lift with another voltage, or with the ends of two links exchanged."""
+def _changed(lift: Lift, random: Random, keep: bool = False) -> Lift:
+    """Return the lift with another voltage, or unless its shape is to ``keep`` with the ends of two links exchanged."""
     links, copies, m = list(lift.links), lift.nodes // lift.period, lift.period
     first = below(len(links), random)
     tail, head = links[first]
-    if below(5, random) < 3 or len(links) < 2:
+    if keep or below(5, random) < 3 or len(links) < 2:
         links[first] = tail, head % m + m * below(copies, random)
         return attrs.evolve(lift, links=tuple(links))
     second = (first + 1 + below(len(links) - 1, random)) % len(links)
@@ -198,11 +209,17 @@ class _Search:
             lift = start or draw(self.nodes, period, self.degree, self.random)
             target = self._lighter(lift, target, end)
 
-    def _lighter(self, lift: Lift, target: int, end: int) -> int:
+    def shape(self, period: int, shape: Sequence[Link], evaluations: int, most: int) -> None:
+        """Lower the load of lifts of a shape, within fewer steps once it is the least."""
+        end, target = self.left - evaluations, most
+        while self.left > max(end, 0):
+            target = self._lighter(shaped(self.nodes, period, shape, self.random), target, end, keep=True)
+
+    def _lighter(self, lift: Lift, target: int, end: int, keep: bool = False) -> int:
         far = load_unit(self.degree) * self.nodes  # more than any load
         value, waited = far * self.nodes * self.nodes, 0
         while self.left > max(end, 0) and waited < _PATIENCE:
-            other = _changed(lift, self.random)
+            other = _changed(lift, self.random, keep)
             found = self.seen(other, target)
             waited += 1
             if found is None:
@@ -241,7 +258,13 @@ def best_lifts(nodes: int, degree: int, *, evaluations: int, seed: int) -> dict[
         return {}
     bound = moore_graph_steps(nodes, degree)
     for period in tried:
-        search.approach(period, evaluations // (2 * len(tried)), _FARTHEST * bound)
+        search.approach(period, evaluations // (_SHAPED_SHARE * len(tried)), _FARTHEST * bound)
+    some = [m for m in PERIODS if nodes % m == 0 and nodes // m >= _LEAST_COPIES]
+    kinds = [(m, shape) for m in some for shape in shapes(m, degree)]
+    for period, shape in kinds:
+        most = 2 * bound + 1 if search.fastest is None else search.fastest - 1
+        if most >= bound:
+            search.shape(period, shape, evaluations // (_SHAPED_SHARE * len(kinds)), most)
     for number, period in enumerate(tried):
         most = max(search.best, default=bound) + 2 * bound if search.fastest is None else search.fastest - 1
         search.lighten(period, search.left // (len(tried) - number), most)

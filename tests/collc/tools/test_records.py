@@ -7,14 +7,16 @@ from fractions import Fraction
 from pathlib import Path
 
 import attrs
+import pytest
 
 import collc
 from collc.ir.costs.bounds import moore_graph_steps, moore_steps
 from collc.passes.finder.climb import Draws
-from collc.passes.finder.database import DEGREES, Row, parse_rows, shipped
+from collc.passes.finder.database import DEGREES, Row, parse_rows, print_rows, shipped
 from collc.passes.finder.evaluate import Evaluator
 from collc.passes.finder.groups import groups_of_order
 from collc.passes.finder.lines import line_cost_cayley
+from collc.tools import records
 from collc.tools.records import meets_both, records_text, spans
 
 PAGE = Path(__file__).parents[3] / "docs" / "records.md"
@@ -57,6 +59,18 @@ def test_a_row_that_misses_a_bound_is_not_listed() -> None:
     assert not meets_both(attrs.evolve(PETERSEN, T_B=Fraction(1)), True)
     assert not meets_both(attrs.evolve(PETERSEN, bidirectional=False), True)
     assert collc.topology(PETERSEN.expression).diameter == 2
+
+
+def test_the_table_of_links_both_ways_counts_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten nodes in 2 and 5 steps, 2 is the bound; twelve in 7 of 3 steps at the least T_B, in 4 at more."""
+    twelve = attrs.evolve(PETERSEN, expression="cube", nodes=12, T_L=7, T_B=Fraction(11, 12))
+    rows = [
+        PETERSEN, attrs.evolve(PETERSEN, expression="slow", T_L=5), twelve,
+        attrs.evolve(twelve, T_L=4, T_B=Fraction(1)), attrs.evolve(twelve, T_L=2, bidirectional=False),
+        attrs.evolve(twelve, nodes=3000),
+    ]  # fmt: skip
+    monkeypatch.setattr(records, "shipped", lambda degree: print_rows(degree, rows))
+    assert "| 3 | 2 | 1 | 2.00 | 0.50 |" == records.near(3)
 
 
 def test_spans_are_read_as_they_were_written() -> None:

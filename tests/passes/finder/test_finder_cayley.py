@@ -12,10 +12,12 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from sampling import every
 
 import collc
 from collc.ir.group import Metacyclic, Semidirect, parse_group
 from collc.passes.finder import evaluate
+from collc.passes.finder.automorphisms import automorphisms, orbits
 from collc.passes.finder.cayley import candidates, cayley_expression, least_steps, search_cayley
 from collc.passes.finder.climb import Draws, climb, goal
 from collc.passes.finder.evaluate import Costs, Evaluator, bfb_cost
@@ -52,11 +54,11 @@ def test_no_order_has_more_groups_than_there_are(order: int, count: int) -> None
 
 @pytest.mark.parametrize(
     ("order", "groups"),
-    [
+    every(3, [
         (168, {"psl(2, 7)"}), (336, {"pgl(2, 7)", "sl(2, 7)", "direct(psl(2, 7), abelian(2))"}),
         (504, {"psl(2, 8)"}), (660, {"psl(2, 11)"}), (1092, {"psl(2, 13)"}), (1320, {"pgl(2, 11)", "sl(2, 11)"}),
         (120, {"symmetric(5)", "sl(2, 5)"}),
-    ],
+    ]),
 )  # fmt: skip
 def test_matrices_over_fields_are_among_the_groups(order: int, groups: set[str]) -> None:
     assert groups <= {group_expression(group) for group in groups_of_order(order)}
@@ -89,7 +91,9 @@ def test_other_families_are_among_the_groups(expression: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("order", "group"), [(4896, "pgl(2, 17)"), (6072, "psl(2, 23)"), (9828, "psl(2, 27)")])
+@pytest.mark.parametrize(
+    ("order", "group"), every(3, [(4896, "pgl(2, 17)"), (6072, "psl(2, 23)"), (9828, "psl(2, 27)")])
+)
 def test_large_orders_have_matrices_too(order: int, group: str) -> None:
     assert group in {group_expression(one) for one in groups_of_order(order, 12)}
 
@@ -136,6 +140,53 @@ def test_all_sets_are_as_many_as_counted(both: bool) -> None:
             assert draws.count == len(draws.all()) == len(rows)
             inverse = Evaluator(group).inverse.tolist()
             assert not both or all({inverse[x] for x in row} == set(row) for row in rows)
+
+
+@pytest.mark.parametrize("both", [False, True])
+@pytest.mark.parametrize(("order", "degree"), [(8, 3), (12, 3), (13, 4), (16, 3), (18, 3)])
+def test_sets_up_to_automorphism_have_all_costs_and_are_fewer(order: int, degree: int, both: bool) -> None:
+    every, fewer = 0, 0
+    for group in groups_of_order(order):
+        evaluator = Evaluator(group)
+        draws = Draws(evaluator, degree, both)
+        seen = []
+        for sets in (draws.all(), draws.distinct()):
+            assert len({tuple(sorted(row)) for row in sets.tolist()}) == len(sets)
+            found = evaluator.costs(sets, order)
+            seen.append(set(zip(found.steps.tolist(), found.loads.tolist(), strict=True)))
+        assert seen[0] == seen[1]
+        assert len(draws.distinct()) == draws.distinct_count(10**6)
+        every, fewer = every + draws.count, fewer + draws.distinct_count(10**6)
+    assert fewer * 3 < every * 2
+
+
+def test_a_set_left_out_of_those_up_to_automorphism_is_seen() -> None:
+    """A planted fault: with orbits that are too large the best circulant is not among the sets."""
+    evaluator = Evaluator(parse_group("cyclic(12)"))
+    draws = Draws(evaluator, 4, True)
+    whole = evaluator.costs(draws.distinct(), 12)
+    wrong = Draws(evaluator, 4, True)
+    wrong._parts = wrong._parts[-1:]
+    assert set(whole.steps.tolist()) != set(evaluator.costs(wrong.distinct(), 12).steps.tolist())
+
+
+@pytest.mark.parametrize("order", [7, 8, 12, 16, 24, 27, 32, 60, 168])
+def test_automorphisms_keep_products(order: int) -> None:
+    x = np.arange(order)
+    for group in groups_of_order(order, 24):
+        for image in automorphisms(group):
+            assert sorted(image.tolist()) == x.tolist()
+            assert np.array_equal(image[group.multiply(x[:, None], x)], group.multiply(image[:, None], image))
+        least = orbits(group)
+        assert 0 == least[0] and np.array_equal(least[least], least) and (least <= x).all()
+
+
+def test_all_circulants_of_a_prime_order_are_tried() -> None:
+    """The first pair is 1 and 100: 49 sets instead of 1,225."""
+    draws = Draws(Evaluator(parse_group("cyclic(101)")), 4, True)
+    assert (1225, 49) == (draws.count, draws.distinct_count(1000))
+    assert 49 == draws.distinct_count(49) and 49 == draws.distinct_count(48)
+    assert (7, "100/101") in costs(search_cayley(101, 4, bidirectional=True, evaluations=400))
 
 
 def test_climbing_brings_all_nodes_near_then_lightens_the_links() -> None:

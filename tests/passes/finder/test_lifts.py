@@ -28,7 +28,8 @@ from collc.passes.finder.exclude import Excluded
 from collc.passes.finder.found import dominates
 from collc.passes.finder.inserted import search_inserted
 from collc.passes.finder.measure import bfb_costs, row_mistakes
-from collc.passes.finder.polycirculants import Lift, draw, periods, search_polycirculants
+from collc.passes.finder.polycirculants import Lift, best_lifts, draw, periods, search_polycirculants, shaped
+from collc.passes.finder.shapes import PERIODS, shapes
 from collc.passes.synthesis.breadth_first.bfb import BFB
 
 # ---- exact costs
@@ -120,6 +121,25 @@ def test_a_search_reaches_known_costs(nodes: int, degree: int, steps: int, bandw
         assert bfb_cost(net) == (one.T_L, one.T_B) and net.reverse_links is not None
         assert moore_graph_steps(nodes, degree) <= one.T_L
     assert not any(dominates(one, two) for one in found for two in found)
+
+
+@given(st.sampled_from(PERIODS), st.integers(3, 8), st.integers(3, 9), st.integers(0, 999))
+def test_classes_of_shapes_are_all_alike(period: int, degree: int, copies: int, seed: int) -> None:
+    for shape in shapes(period, degree):
+        ends = [sorted(end for link in shape for end in link if a in link) for a in range(period)]
+        assert {degree} == {sum(link.count(a) for link in shape) for a in range(period)}
+        assert 1 == len({len(own) for own in ends})
+        lift = shaped(period * copies, period, shape, Random(seed))
+        if lift.neighbours is not None:
+            assert degree == collc.topology(lift.expression).degree
+
+
+def test_shapes_give_odd_sizes_networks_of_the_least_bandwidth_time() -> None:
+    """57 nodes are three times 19, and have no other groups of use."""
+    best = best_lifts(57, 4, evaluations=3000, seed=0)
+    steps, (_, lift) = min((steps, one) for steps, one in best.items() if one[0] == 3 * 56)
+    assert 4 == steps and 3 == lift.period
+    assert (4, Fraction(56, 57)) == bfb_cost(collc.topology(lift.expression))
 
 
 @pytest.mark.parametrize(("nodes", "degree"), [(53, 4), (34, 3), (47, 6)])

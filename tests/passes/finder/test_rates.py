@@ -101,17 +101,18 @@ def test_a_bracket_that_is_given_as_exact_is_seen() -> None:
 
 
 @pytest.mark.parametrize("degree", DEGREES)
-def test_rows_of_the_shipped_database_have_rates_below_every_bound(degree: int) -> None:
+def test_all_rows_of_the_shipped_database_have_rates_below_every_bound(degree: int) -> None:
     rows = parse_rows(shipped(degree) or "", degree, "shipped")
-    for row in every(10, [row for row in rows if row.alltoall_rate is not None]):
+    assert [row.expression for row in rows if row.alltoall_rate is None] == []
+    for row in rows:
         assert row.alltoall_rate is not None and row.most_alltoall is not None
         assert 0 < row.alltoall_rate <= rate_bound(row.nodes, degree), row
-        assert row.most_alltoall < 3 * row.alltoall_rate, row
+        assert row.most_alltoall < 7 * row.alltoall_rate, row
 
 
 @pytest.mark.parametrize("degree", DEGREES)
 def test_a_sample_of_shipped_rates_is_recomputed(degree: int) -> None:
-    rows = [row for row in parse_rows(shipped(degree) or "", degree, "shipped") if row.alltoall_rate is not None]
+    rows = parse_rows(shipped(degree) or "", degree, "shipped")
     small = [row for row in rows if row.nodes <= 200 and row.nodes * degree <= 800]
     for row in every(30, small, degree):
         found = with_alltoall_rate(attrs.evolve(row, alltoall_rate=None, alltoall_upper=None), coll.topology)

@@ -1,0 +1,330 @@
+"""Search graphs with links both ways by a compiled climb, and merge what is better into a database of `collc find`.
+
+    python benchmarks/climb.py lifts -d 6 -n 5..2001 --database my/      # polycirculants
+    python benchmarks/climb.py cayley -d 6 -n 5..2001 --database my/     # Cayley graphs
+    python benchmarks/climb.py inserted -d 6 -n 5..2001 --database my/   # a node more than the row of N - 1 nodes
+
+The searches of the finder, in C: some hundred thousand evaluations a second. It needs a C compiler (``CC``). First it
+looks for fewer steps than the database has, then for less bandwidth time within as many, and for fewer steps at the
+least bandwidth time. The same arguments give the same rows; `collc find --check` computes them again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from functools import lru_cache
+from math import ceil
+from pathlib import Path
+
+import attrs
+import numpy as np
+
+from collc.frontends import coll
+from collc.ir.costs.bounds import moore_graph_steps
+from collc.ir.group import Group, Translations
+from collc.passes.finder.cayley import cayley_expression
+from collc.passes.finder.database import Row, parse_rows
+from collc.passes.finder.evaluate import load_unit
+from collc.passes.finder.groups import groups_of_order
+from collc.passes.finder.measure import with_alltoall_rate
+from collc.passes.finder.shapes import shapes
+from collc.tools.finding_database import file_of, merged
+
+__all__ = ["Climb", "main"]
+
+_LINKS, _STEPS, _PERIOD = 16, 64, 64  # as in climb.c
+_FAR = 1 << 60
+_PATIENCE = 300  # evaluations without progress before a climb starts anew
+_WRITTEN = 50  # sizes between two writes
+_POOL = 200  # pairs of elements of a group that sets are drawn from
+_CLIMBED = 4  # groups, those whose random sets are the best
+_SLACK = 4  # steps above the fewest, within which bandwidth time is lowered
+
+
+class _Set(ctypes.Structure):
+    _fields_ = (("load", ctypes.c_int64), ("set", ctypes.c_int * _LINKS))
+
+
+class _Link(ctypes.Structure):
+    _fields_ = tuple((name, ctypes.c_int) for name in ("a", "b", "v", "half"))
+
+
+class _Lift(ctypes.Structure):
+    _fields_ = (("count", ctypes.c_int), ("link", _Link * (_PERIOD * _LINKS // 2 + _PERIOD)))
+
+
+class _BestLift(ctypes.Structure):
+    _fields_ = (("load", ctypes.c_int64), ("lift", _Lift))
+
+
+@lru_cache
+def library() -> ctypes.CDLL:
+    """Compile climb.c and load it."""
+    with tempfile.TemporaryDirectory() as folder:
+        source, target = str(Path(__file__).with_name("climb.c")), f"{folder}/climb.so"
+        compiler = os.environ.get("CC", "cc")
+        subprocess.run([compiler, "-O3", "-march=native", "-shared", "-fPIC", source, "-o", target], check=True)
+        loaded = ctypes.CDLL(target)
+    number, pointer = ctypes.c_int, ctypes.c_void_p
+    loaded.climb_cayley.argtypes = [pointer, pointer, *[number] * 6, ctypes.c_uint64, pointer, pointer, number]
+    loaded.climb_lift.argtypes = [*[number] * 6, ctypes.c_uint64, pointer, pointer]
+    loaded.insert.argtypes = [number, number, pointer, *[number] * 3, ctypes.c_uint64, pointer, pointer]
+    for function in (loaded.climb_cayley, loaded.climb_lift, loaded.insert):
+        function.restype = ctypes.c_int64
+    return loaded
+
+
+@attrs.frozen
+class Elements:
+    """Some elements of a group, closed under inverses: their products with all elements, the places of inverses."""
+
+    group: Group
+    numbers: np.ndarray
+    inverse: np.ndarray
+    right: np.ndarray
+
+    @classmethod
+    def of(cls, group: Group) -> Elements:
+        """Draw up to :data:`_POOL` elements and add their inverses; a third may be their own."""
+        every = np.arange(group.order)
+        inverse, random = group.inverse(every), np.random.Generator(np.random.PCG64(group.order))
+        own, halves = every[1:][inverse[1:] == every[1:]], every[inverse > every]
+        if len(own) + len(halves) > _POOL:
+            own = random.permutation(own)[: _POOL // 3]
+            halves = random.permutation(halves)[: _POOL - len(own)]
+        numbers = np.unique(np.concatenate([own, halves, inverse[halves]]))
+        place = np.searchsorted(numbers, inverse[numbers]).astype(np.int32)
+        return cls(group, numbers, place, group.multiply(every, numbers[:, None]).astype(np.uint16))
+
+
+@attrs.define
+class Climb:
+    """The search of one size and degree: the least T_B by steps of the known rows, and the rows found so far."""
+
+    library: ctypes.CDLL
+    nodes: int
+    degree: int
+    evaluations: int
+    known: dict[int, Fraction]
+    found: list[Row] = attrs.field(factory=list)
+    climbs: int = 0
+
+    @property
+    def least(self) -> int:
+        """The fewest steps known."""
+        return min(self.known, default=_STEPS - 1)
+
+    @property
+    def fastest(self) -> int:
+        """The fewest steps known at the least T_B."""
+        optimum = Fraction(self.nodes - 1, self.nodes)
+        return min((steps for steps, bandwidth in self.known.items() if bandwidth == optimum), default=_STEPS - 1)
+
+    @property
+    def bound(self) -> int:
+        """Moore's bound."""
+        return moore_graph_steps(self.nodes, self.degree)
+
+    def loads(self) -> list[int]:
+        """Return the least known load of up to 0, 1, .. steps."""
+        loads, unit = [_FAR] * _STEPS, Fraction(self.nodes * load_unit(self.degree), self.degree)
+        for steps, bandwidth in self.known.items():
+            loads[steps:] = [min(load, ceil(bandwidth * unit)) for load in loads[steps:]]
+        return loads
+
+    def seed(self) -> int:
+        """Return the seed of the next climb."""
+        self.climbs += 1
+        return (self.nodes * 64 + self.degree) << 32 | self.climbs
+
+    def add(self, steps: int, load: int, expression: str) -> None:
+        """Keep a result."""
+        bandwidth = Fraction(self.degree * load, load_unit(self.degree) * self.nodes)
+        self.known[steps] = bandwidth
+        self.found.append(Row(
+            expression, self.nodes, self.degree, steps, bandwidth, steps, True, reduce_scatter_T_B=bandwidth
+        ))  # fmt: skip
+
+    # ---- polycirculants
+
+    def lifts(self, periods: int) -> None:
+        """Climb to polycirculants of every period up to ``periods`` that the size has."""
+        for m in range(2, periods + 1):
+            copies = self.nodes // m
+            if self.nodes % m or copies < 3 or (m * self.degree % 2 and copies % 2):
+                continue
+            while self.least > self.bound and self._lift(m, self.least - 1):
+                pass
+            for shape in (*shapes(m, self.degree), None):
+                before = _STEPS
+                while self.bound < self.fastest < before:
+                    before = self.fastest
+                    self._lift(m, min(before - 1, 2 * self.bound + 2), shape)
+            for target in range(self.least, min(self.fastest, self.least + _SLACK)):
+                self._lift(m, target)
+
+    def _lift(self, m: int, target: int, shape: Sequence[tuple[int, int]] | None = None) -> bool:
+        """Climb to lifts of period m, with a shape's links between classes; return whether one is better than known."""
+        given = _Lift(len(shape or ()))
+        for place, (one, two) in enumerate(shape or ()):
+            given.link[place] = _Link(one, two, 0, 0)
+        best = (_BestLift * _STEPS)()
+        for one, load in zip(best, self.loads(), strict=True):
+            one.load = load
+        self.library.climb_lift(
+            self.nodes, m, self.degree, target, self.evaluations, _PATIENCE, self.seed(), ctypes.byref(best),
+            ctypes.byref(given),
+        )  # fmt: skip
+        better = [(steps, one) for steps, one in enumerate(best) if one.lift.count]
+        for steps, one in better:
+            self.add(steps, one.load, self._polycirculant(m, one.lift))
+        return bool(better)
+
+    def _polycirculant(self, m: int, lift: _Lift) -> str:
+        sets: list[list[int]] = [[] for _ in range(m)]
+        for one in lift.link[: lift.count]:
+            sets[one.a].append(self.nodes // 2 if one.half else (one.b + m * one.v - one.a) % self.nodes)
+        shown = ["{" + ", ".join(map(str, sorted(own))) + "}" for own in sets]
+        return f"polycirculant({self.nodes}, {', '.join(shown)})"
+
+    # ---- Cayley graphs
+
+    def cayley(self, groups: Sequence[Elements]) -> None:
+        """Climb in the groups: for the fewest steps, for the fewest at the least T_B, and between."""
+        tried: set[int] = set()
+        groups = [one for one in groups if len(one.numbers) >= self.degree]
+        while targets := self._targets() - tried:
+            target = max(targets)
+            tried.add(target)
+            self._climb(groups, target)
+
+    def _targets(self) -> set[int]:
+        first, last = max(self.least - 1, self.bound), self.fastest - 1
+        return {steps for steps in (first, (first + last) // 2, last) if self.bound <= steps <= last}
+
+    def _climb(self, groups: Sequence[Elements], target: int) -> None:
+        """Draw sets of all groups for a number of steps, then climb from the best."""
+        drawn = []
+        for place, group in enumerate(groups):
+            start = (ctypes.c_int * _LINKS)()
+            drawn.append((self._set(group, target, start, self.evaluations // 16, 0), place, start))
+            if self.fastest <= target:
+                return
+        for _, place, start in sorted(drawn, key=lambda one: one[:2])[:_CLIMBED]:
+            self._set(groups[place], target, start, self.evaluations, 1)
+            if self.fastest <= target:
+                return
+
+    def _set(
+        self, elements: Elements, target: int, start: ctypes.Array[ctypes.c_int], evaluations: int, started: int
+    ) -> int:
+        best = (_Set * _STEPS)()
+        for one, load in zip(best, self.loads(), strict=True):
+            one.load, one.set[0] = load, -1
+        value = int(self.library.climb_cayley(
+            elements.right.ctypes.data, elements.inverse.ctypes.data, self.nodes, len(elements.numbers), self.degree,
+            target, evaluations, _PATIENCE, self.seed(), ctypes.byref(best), start, started,
+        ))  # fmt: skip
+        for steps, one in enumerate(best):
+            if one.set[0] >= 0:
+                generators = elements.numbers[list(one.set[: self.degree])].tolist()
+                self.add(steps, one.load, cayley_expression(elements.group, generators))
+        return value
+
+    # ---- inserted nodes
+
+    def inserted(self, base: Row) -> None:
+        """Insert a node into a base of one node less, at random places, if that may give fewer steps."""
+        if self.degree % 2 or base.T_L >= self.least or base.expression.startswith("inserted"):
+            return
+        heads = coll.topology(base.expression).dst.reshape(base.nodes, -1).astype(np.int32)
+        steps, cables = ctypes.c_int(), (ctypes.c_int * _LINKS)()
+        load = int(self.library.insert(
+            self.nodes, self.degree, np.ascontiguousarray(heads).ctypes.data, self.least - 1, self.evaluations,
+            self.evaluations // 10 + 1, self.seed(), ctypes.byref(steps), cables,
+        ))  # fmt: skip
+        if load < _FAR:
+            ends = cables[: self.degree]
+            shown = ", ".join(f"{one} <-> {two}" for one, two in zip(ends[::2], ends[1::2], strict=True))
+            self.add(steps.value, load, f"inserted({base.expression}, {{{shown}}})")
+
+
+def better(found: Sequence[Row]) -> list[Row]:
+    """Return what was not replaced later, with its all-to-all rates."""
+    last = {row.T_L: row for row in found}
+    kept = [row for row in last.values() if not any(
+        other.T_L < row.T_L and other.T_B <= row.T_B for other in last.values())]  # fmt: skip
+    return [with_alltoall_rate(row, coll.topology) for row in kept]
+
+
+def searched(
+    given: argparse.Namespace, loaded: ctypes.CDLL, rows: dict[int, list[Row]], degree: int
+) -> Iterator[tuple[int, list[Row]]]:
+    """Yield every size with better rows."""
+    for nodes in given.nodes:
+        if nodes <= 2 * degree or nodes * degree % 2:
+            continue
+        both = sorted((row for row in rows.get(nodes, []) if row.bidirectional), key=lambda row: -row.T_B)
+        climb = Climb(loaded, nodes, degree, given.evaluations, {row.T_L: row.T_B for row in both})
+        if given.family == "lifts":
+            climb.lifts(given.periods)
+        elif given.family == "cayley":
+            groups = groups_of_order(nodes, given.groups)
+            some = [one for one in groups if not isinstance(one, Translations)] or groups
+            climb.cayley([Elements.of(group) for group in some])
+        else:
+            less = [row for row in rows.get(nodes - 1, []) if row.bidirectional]
+            if less:
+                climb.inserted(min(less, key=lambda row: (row.T_L, row.T_B, row.expression)))
+        if climb.found:
+            yield nodes, better(climb.found)
+
+
+def sizes_of(text: str) -> list[int]:
+    """Return the sizes of ``5..9,12``: ends are left out."""
+    spans = [part.partition("..") for part in text.split(",")]
+    return sorted({n for first, _, end in spans for n in range(int(first), int(end or int(first) + 1))})
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Search the sizes of a degree."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("family", choices=("lifts", "cayley", "inserted"))
+    parser.add_argument("-d", "--degree", type=int, required=True)
+    parser.add_argument("-n", "--nodes", type=sizes_of, required=True)
+    parser.add_argument("--database", required=True)
+    parser.add_argument("--evaluations", type=int, default=3000, help="of each climb")
+    parser.add_argument("--periods", type=int, default=10, help="the largest period of polycirculants")
+    parser.add_argument("--groups", type=int, default=24, help="of one order")
+    given = parser.parse_args(words)
+    path = Path(file_of(given.database, given.degree))
+    text = path.read_text("ascii") if path.exists() else ""
+    rows: dict[int, list[Row]] = {}
+    for row in parse_rows(text, given.degree, str(path)):
+        rows.setdefault(row.nodes, []).append(row)
+    found: dict[int, list[Row]] = {}
+    total = 0
+    for nodes, some in searched(given, library(), rows, given.degree):
+        found[nodes], rows[nodes], total = some, [*rows.get(nodes, []), *some], total + 1
+        if len(found) == _WRITTEN:
+            text, found = _stored(path, given.degree, found, text), {}
+    _stored(path, given.degree, found, text)
+    print(f"degree {given.degree}, {given.family}: {total} sizes are better", file=sys.stderr)
+    return 0
+
+
+def _stored(path: Path, degree: int, found: dict[int, list[Row]], text: str) -> str:
+    text = merged(degree, found, text, str(path))
+    path.write_text(text, "ascii")
+    return text
+
+
+if __name__ == "__main__":
+    sys.exit(main())
