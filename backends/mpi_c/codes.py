@@ -86,7 +86,7 @@ Remedy: leave one of them out; a collective called `sum` becomes `pod_sum`.""",
     "C0721": """a header that hides another
 
 mpi-c writes a header beside its source, with the same name. Programs that look for headers in its folder (`-I`) would
-include a header `string.h` or `mpi.h` in place of the system's. On file systems that ignore case the same holds for
+include a header `string.h` or `mpi.h` instead of the system's. On file systems that ignore case the same holds for
 `String.h`.
 
     $ collc pod.coll -t mpi-c -o string.c

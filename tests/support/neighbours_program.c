@@ -9,11 +9,7 @@
 
 #pragma GCC diagnostic ignored "-Wstringop-overread" /* MPI_UNWEIGHTED of Open MPI is no array */
 
-#if MPI_VERSION >= 4 || (defined(OPEN_MPI) && OMPI_MAJOR_VERSION >= 5)
-#define PERSISTENT 1
-#else
-#define PERSISTENT 0
-#endif
+#include "persistent.h"
 
 enum { N = 4, ROOM = 200, MOST = 6 };
 enum { ALLGATHER, ALLGATHERV, ALLTOALL, ALLTOALLV, ALLTOALLW, KINDS };
@@ -33,9 +29,11 @@ static void expect(int ok, const char *what, int line)
 
 #define EXPECT(condition) expect(condition, #condition, __LINE__)
 
-/* The neighbours of this rank, in the order of the communicator; MPI_PROC_NULL is one without data. */
+/* The neighbours of this rank, in the order of the communicator; MPI_PROC_NULL is one without data. Where two ranks are
+ * neighbours several times, each block between them has its turn.
+ */
 struct around {
-    int outs, ins, to[MOST], from[MOST];
+    int outs, ins, to[MOST], from[MOST], to_turn[MOST], from_turn[MOST];
 };
 
 struct task {
@@ -49,16 +47,16 @@ struct task {
     int data[ROOM], got[ROOM], due[ROOM];
 };
 
-static int amount(const struct task *t, int from, int to)
+static int amount(const struct task *t, int from, int to, int turn)
 {
     if (t->kind == ALLGATHER || t->kind == ALLTOALL)
         return 3;
-    return t->kind == ALLGATHERV ? 1 + from : (from + 2 * to) % 4; /* some are empty */
+    return t->kind == ALLGATHERV ? 1 + from : (from + 2 * to + turn) % 4; /* some are empty */
 }
 
-static int value(const struct task *t, int from, int to, int k)
+static int value(const struct task *t, int from, int to, int turn, int k)
 {
-    return 10000 * t->salt + 1000 * from + 100 * (t->kind <= ALLGATHERV ? 0 : to) + k;
+    return 10000 * t->salt + 1000 * from + (t->kind <= ALLGATHERV ? 0 : 100 * to + 10 * turn) + k;
 }
 
 static int gap_of(const struct task *t, int peer)
@@ -74,13 +72,14 @@ static void prepare(struct task *t, int kind, int large, const struct around *a,
     t->kind = kind;
     t->large = large;
     for (k = 0; k < a->outs; k++) {
-        t->sent[k] = a->to[k] == MPI_PROC_NULL && kind != ALLTOALL ? 0 : amount(t, rank, a->to[k]);
+        t->sent[k] = a->to[k] == MPI_PROC_NULL && kind != ALLTOALL ? 0 : amount(t, rank, a->to[k], a->to_turn[k]);
         t->sent_at[k] = at;
         t->sent_types[k] = gap_of(t, a->to[k]) == 2 ? gap : MPI_INT;
         at += t->sent[k] * gap_of(t, a->to[k]) + (kind > ALLTOALL);
     }
     for (k = at = 0; k < a->ins; k++) {
-        t->received[k] = a->from[k] == MPI_PROC_NULL ? (kind == ALLGATHER || kind == ALLTOALL) * 3 : amount(t, a->from[k], rank);
+        t->received[k] = a->from[k] == MPI_PROC_NULL ? (kind == ALLGATHER || kind == ALLTOALL) * 3
+                                                   : amount(t, a->from[k], rank, a->from_turn[k]);
         t->received_at[k] = at;
         t->received_types[k] = gap_of(t, a->from[k]) == 2 ? gap : MPI_INT;
         at += t->received[k] * gap_of(t, a->from[k]) + (kind == ALLGATHERV || kind > ALLTOALL);
@@ -102,14 +101,14 @@ static void fill(struct task *t, int salt, const struct around *a)
     t->salt = salt;
     for (k = 0; k < ROOM; k++)
         t->data[k] = t->got[k] = t->due[k] = -1;
-    for (k = 0; k < amount(t, rank, 0) && t->kind <= ALLGATHERV; k++)
-        t->data[k] = value(t, rank, 0, k);
+    for (k = 0; k < amount(t, rank, 0, 0) && t->kind <= ALLGATHERV; k++)
+        t->data[k] = value(t, rank, 0, 0, k);
     for (n = 0; n < a->outs && t->kind > ALLGATHERV; n++)
         for (k = 0; k < t->sent[n]; k++)
-            t->data[t->sent_at[n] + k * gap_of(t, a->to[n])] = value(t, rank, a->to[n], k);
+            t->data[t->sent_at[n] + k * gap_of(t, a->to[n])] = value(t, rank, a->to[n], a->to_turn[n], k);
     for (n = 0; n < a->ins; n++)
         for (k = 0; k < t->received[n] && a->from[n] != MPI_PROC_NULL; k++)
-            t->due[t->received_at[n] + k * gap_of(t, a->from[n])] = value(t, a->from[n], rank, k);
+            t->due[t->received_at[n] + k * gap_of(t, a->from[n])] = value(t, a->from[n], rank, a->from_turn[n], k);
 }
 
 #if PERSISTENT
@@ -124,7 +123,7 @@ static void fill(struct task *t, int salt, const struct around *a)
 
 static int call(struct task *t, int form, MPI_Comm comm, MPI_Request *request)
 {
-    int own = amount(t, rank, 0);
+    int own = amount(t, rank, 0, 0);
 
 #if MPI_VERSION >= 4
     if (t->large)
@@ -207,7 +206,7 @@ static void each(MPI_Comm comm, const struct around *a)
 
 static void on_cart(int periodic)
 {
-    struct around a = {2, 2, {0}, {0}};
+    struct around a = {2, 2, {0}, {0}, {0}, {0}};
     int dims[1] = {N};
     MPI_Comm comm;
 
@@ -218,10 +217,42 @@ static void on_cart(int periodic)
     MPI_Comm_free(&comm);
 }
 
+/* Both directions of a dimension of 2 lead to the same rank, of 1 to the rank itself: what is sent in one arrives from the
+ * other.
+ */
+static void on_small_dimensions(int first, int second, int wraps)
+{
+    struct around a = {4, 4, {0}, {0}, {0}, {0}};
+    int dims[2] = {first, second}, periodic[2] = {wraps, wraps}, k;
+    MPI_Comm comm;
+
+    MPI_Cart_create(MPI_COMM_WORLD, 2, dims, periodic, 0, &comm);
+    for (k = 0; k < 2; k++) {
+        MPI_Cart_shift(comm, k, 1, &a.from[2 * k], &a.from[2 * k + 1]);
+        a.to_turn[2 * k + 1] = a.from_turn[2 * k] = wraps && dims[k] <= 2;
+    }
+    memcpy(a.to, a.from, sizeof a.to);
+    each(comm, &a);
+    MPI_Comm_free(&comm);
+}
+
+/* A ring with two edges to the right, and one from each rank to itself. */
+static void on_double_edges(void)
+{
+    int left = (rank + N - 1) % N, right = (rank + 1) % N;
+    struct around a = {4, 4, {right, left, rank, right}, {left, left, rank, right}, {0, 0, 0, 1}, {0, 1, 0, 0}};
+    MPI_Comm comm;
+
+    MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, a.ins, a.from, MPI_UNWEIGHTED, a.outs, a.to, MPI_UNWEIGHTED,
+                                   MPI_INFO_NULL, 0, &comm);
+    each(comm, &a);
+    MPI_Comm_free(&comm);
+}
+
 /* A ring whose ranks list their neighbours in another order each; `apart` is the distance of neighbours. */
 static void on_graph(int apart, int swapped)
 {
-    struct around a = {2, 2, {0}, {0}};
+    struct around a = {2, 2, {0}, {0}, {0}, {0}};
     MPI_Comm comm;
     int left = (rank + N - apart) % N, right = (rank + apart) % N;
 
@@ -240,7 +271,7 @@ static void on_graph(int apart, int swapped)
 /* All other ranks are neighbours. */
 static void on_complete_graph(void)
 {
-    struct around a = {N - 1, N - 1, {0}, {0}};
+    struct around a = {N - 1, N - 1, {0}, {0}, {0}, {0}};
     MPI_Comm comm;
     int k;
 
@@ -254,7 +285,7 @@ static void on_complete_graph(void)
 
 static void on_old_graph(void)
 {
-    struct around a = {2, 2, {0}, {0}};
+    struct around a = {2, 2, {0}, {0}, {0}, {0}};
     int ends[N] = {2, 4, 6, 8}, edges[2 * N] = {1, 3, 2, 0, 1, 3, 0, 2};
     MPI_Comm comm;
 
@@ -278,6 +309,12 @@ int main(int argc, char **argv)
     on_graph(2, 0);
     on_old_graph();
     on_complete_graph();
+    if (getenv("DISTINCT") == NULL) {
+        on_small_dimensions(4, 1, 1);
+        on_small_dimensions(2, 2, 1);
+        on_small_dimensions(2, 2, 0);
+        on_double_edges();
+    }
     mine[0] = checks, mine[1] = failures;
     MPI_Reduce(mine, sums, 2, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);
     if (rank == 0)

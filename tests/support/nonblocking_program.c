@@ -11,13 +11,7 @@
 #include <string.h>
 
 #include <mpi.h>
-
-/* Open MPI 5 has persistent collectives, though it says that it is MPI 3. */
-#if MPI_VERSION >= 4 || (defined(OPEN_MPI) && OMPI_MAJOR_VERSION >= 5)
-#define PERSISTENT 1
-#else
-#define PERSISTENT 0
-#endif
+#include "persistent.h"
 
 enum { N = 4, COUNT = 37, KINDS = 8, MANY = 3 * KINDS, ROUNDS = 12 };
 

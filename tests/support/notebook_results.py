@@ -7,6 +7,7 @@ from html.parser import HTMLParser
 from typing import Any
 
 import collc
+from collc.backends.measured import Row, RunResult
 from collc.driver.replan import FaultCost
 from collc.ir.topology import Topology
 from collc.ir.verify import Check, Report
@@ -16,9 +17,12 @@ __all__ = ["EVIL", "FRAMED", "HTML", "result_of", "tags_of"]
 EVIL = '<script>alert("1")</script>&\'"'
 
 #: the results with a data frame
-FRAMED = ("result", "collective", "cost", "simulated", "frontier", "report", "topology", "sweep", "faults", "imported")
+FRAMED = (
+    "result", "collective", "cost", "simulated", "frontier", "report", "topology", "sweep", "faults", "imported",
+    "training", "listing", "choice", "run", "roots",
+)  # fmt: skip
 #: the results with a table; those called evil hold names with tags
-HTML = (*FRAMED, "evil report", "evil topology", "evil sweep", "evil faults")
+HTML = (*FRAMED, "evil report", "evil topology", "evil sweep", "evil faults", "evil run", "evil training")
 
 
 class _Tags(HTMLParser):
@@ -73,6 +77,15 @@ def _right(name: str) -> object:
             return collc.topology("torus(3, 3)")
         case "sweep":
             return collc.sweep("torus(3, 3)", "allgather", ["bfb", "ring"], sizes="1MiB")
+        case "training":
+            return collc.train("gpt2-xl", ["torus(4, 4)", "hypercube(4)"])
+        case "listing":
+            return collc.listing("schedulers")
+        case "choice" | "roots":
+            chosen = collc.compile_source("collective c = broadcast on biring(4) { root: all };")
+            return chosen["c"].choice if name == "choice" else chosen.table("roots", ["1KiB", "1MiB"])
+        case "run":
+            return RunResult("MPI", 2, (Row("a", "allreduce", 2, 8, 64, "int32", "sum", False, (1e-6, 3e-6)),), "C0701")
         case "faults":
             healthy = collc.compile_source("collective c = allgather on torus(3, 3); schedule c using forest;")
             return collc.replan(healthy, ["without 0 <-> 1"]).cost_of_fault
@@ -96,6 +109,10 @@ def _evil(name: str) -> object:
             return Report(EVIL, EVIL, 2, (Check(EVIL, False, EVIL),))
         case "sweep":
             return collc.sweep({EVIL: ring}, "allgather", "bfb", sizes=1024)
+        case "run":
+            return RunResult(EVIL, 2, (Row(EVIL, EVIL, 2, 8, 64, EVIL, EVIL, False, (), (), EVIL),), "C0701")
+        case "training":
+            return collc.train("gpt2-xl", {EVIL: ring})
         case "faults":
             from fractions import Fraction
 

@@ -6,6 +6,7 @@ import os
 import shlex
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from collc.ir.diagnostic import error
@@ -29,8 +30,10 @@ def abi(mpi: Mpi) -> str:
     return "openmpi" if mpi.vendor == OPEN_MPI else "mpich"
 
 
-def build(mpi: Mpi, text: str, output: Path) -> None:
+def build(mpi: Mpi, text: str, output: Path, flags: Sequence[str] = ()) -> None:
     """Compile and link the text of a library to ``output`` in an existing folder; on failure, leave no file.
+
+    ``flags`` are more options of the compiler, behind those of collc.
 
     Raises C0702, C0703 as :func:`~collc.backends.mpi_c.toolchain.compile_c` does, C0732 if linking fails.
     """
@@ -38,7 +41,7 @@ def build(mpi: Mpi, text: str, output: Path) -> None:
         source, compiled, library = (Path(folder) / name for name in ("library.c", "library.o", "library.so"))
         source.write_text(text, encoding="utf-8")
         expected = f"-DCOLLC_OPEN_MPI={int(mpi.vendor == OPEN_MPI)}"
-        compile_c(mpi, [source], compiled, (*COMPILING, expected))
+        compile_c(mpi, [source], compiled, (*COMPILING, expected, *flags))
         _link(mpi, compiled, library)
         os.replace(library, output)
 

@@ -1,14 +1,18 @@
 /* ---- Functions that begin calls, and those that make communicators ------------------------------------------ */
 
+/* What the names of functions that begin calls, and of those that make persistent ones, begin with. */
+#define CIP_PREFIX_0 "MPI_"
+#define CIP_PREFIX_1 CIP_INIT
+
 /* A function that returns a request: the numbers of its parameters, and what of them makes up the call. */
 #define CIP_LATER(FUNCTION, KIND, name, large, persistent, request, parameters, types, arguments, count, other, ...) \
-    CIP_WRAPPER(name, parameters) \
+    CIP_WRAPPER_OF(CIP_PREFIX_##persistent, name, parameters) \
     { \
         struct cip_call call = {CIP_MPI_##FUNCTION, CIP_##KIND, __VA_ARGS__, 0}; \
         int error; \
         if (cip_serve_later(&call, NULL, large, persistent, (MPI_Request *)(request), &error)) \
             return error; \
-        CIP_PASS_ON(name, types, arguments, large, count, other); \
+        CIP_PASS_ON_TO("P" CIP_PREFIX_##persistent #name, types, arguments, large, count, other); \
     }
 
 #define CIP_TWO_SIDES(COUNT, root, comm) \
@@ -20,14 +24,14 @@
 
 #define CIP_LATER_UNEVEN(FUNCTION, KIND, name, large, persistent, request, comm, op, root, parameters, types, arguments, \
                          ...) \
-    CIP_WRAPPER(name, parameters) \
+    CIP_WRAPPER_OF(CIP_PREFIX_##persistent, name, parameters) \
     { \
         struct cip_uneven uneven = {CIP_MPI_##FUNCTION, large, CIP_##KIND, root, __VA_ARGS__, op, (MPI_Comm)(comm)}; \
         struct cip_call call = cip_frame(&uneven); \
         int error; \
         if (cip_serve_later(&call, &uneven, large, persistent, (MPI_Request *)(request), &error)) \
             return error; \
-        CIP_PASS_ON(name, types, arguments, 0, 0, 0); \
+        CIP_PASS_ON_TO("P" CIP_PREFIX_##persistent #name, types, arguments, 0, 0, 0); \
     }
 
 #define CIP_ALL_BEGUN(SUFFIX, COUNT, large) \
@@ -142,24 +146,6 @@ CIP_ALL_INIT(_c, MPI_Count, 1)
 #endif
 
 #if CIP_PERSISTENT
-/* The MPI's request of a persistent call is started first: the thread answers it. The handle is inout, so an MPI may change
- * it.
- */
-static int cip_start_one(MPI_Request *request)
-{
-    static int (*next)(MPI_Request *);
-    struct cip_operation *it = cip_persistent(*request);
-    int error;
-
-    if (next == NULL)
-        next = (int (*)(MPI_Request *))cip_behind("PMPI_Start", 0);
-    error = next(request);
-    if (it == NULL || error != MPI_SUCCESS)
-        return error;
-    it->handle = *request;
-    return cip_start(it);
-}
-
 CIP_WRAPPER(Start, (cip_word a))
 {
     return cip_start_one((MPI_Request *)a);

@@ -4,6 +4,8 @@
  * no attributes: no function of the program's is called, and none of its values appears twice.
  */
 
+static void cip_leave_around(struct cip_halo *halo);
+
 static void cip_drop(struct cip_double *gone)
 {
     struct cip_double **link = &cip_all.doubles;
@@ -19,7 +21,7 @@ static void cip_drop(struct cip_double *gone)
         MPI_Comm_free(&gone->staged);
     if (gone->comm != MPI_COMM_NULL)
         MPI_Comm_free(&gone->comm);
-    free(gone->halo.order);
+    cip_leave_around(&gone->halo);
     free(gone->memory);
     free(gone->tuned);
     free(gone);

@@ -26,16 +26,16 @@ static const char *const cip_function_names[CIP_FUNCTIONS] = {
     "MPI_Allgather", "MPI_Allreduce", "MPI_Alltoall", "MPI_Bcast", "MPI_Gather", "MPI_Reduce",
     "MPI_Reduce_scatter", "MPI_Reduce_scatter_block", "MPI_Scatter", "MPI_Iallgather", "MPI_Iallreduce",
     "MPI_Ialltoall", "MPI_Ibcast", "MPI_Igather", "MPI_Ireduce", "MPI_Ireduce_scatter_block", "MPI_Iscatter",
-    "MPI_Allgather_init", "MPI_Allreduce_init", "MPI_Alltoall_init", "MPI_Bcast_init", "MPI_Gather_init",
-    "MPI_Reduce_init", "MPI_Reduce_scatter_block_init", "MPI_Scatter_init", "MPI_Allgatherv", "MPI_Alltoallv",
-    "MPI_Alltoallw", "MPI_Gatherv", "MPI_Scatterv", "MPI_Iallgatherv", "MPI_Ialltoallv", "MPI_Ialltoallw",
-    "MPI_Igatherv", "MPI_Ireduce_scatter", "MPI_Iscatterv", "MPI_Allgatherv_init", "MPI_Alltoallv_init",
-    "MPI_Alltoallw_init", "MPI_Gatherv_init", "MPI_Reduce_scatter_init", "MPI_Scatterv_init",
-    "MPI_Neighbor_allgather", "MPI_Neighbor_allgatherv", "MPI_Neighbor_alltoall", "MPI_Neighbor_alltoallv",
-    "MPI_Neighbor_alltoallw", "MPI_Ineighbor_allgather", "MPI_Ineighbor_allgatherv", "MPI_Ineighbor_alltoall",
-    "MPI_Ineighbor_alltoallv", "MPI_Ineighbor_alltoallw", "MPI_Neighbor_allgather_init",
-    "MPI_Neighbor_allgatherv_init", "MPI_Neighbor_alltoall_init", "MPI_Neighbor_alltoallv_init",
-    "MPI_Neighbor_alltoallw_init",
+    CIP_INIT "Allgather_init", CIP_INIT "Allreduce_init", CIP_INIT "Alltoall_init", CIP_INIT "Bcast_init",
+    CIP_INIT "Gather_init", CIP_INIT "Reduce_init", CIP_INIT "Reduce_scatter_block_init", CIP_INIT "Scatter_init",
+    "MPI_Allgatherv", "MPI_Alltoallv", "MPI_Alltoallw", "MPI_Gatherv", "MPI_Scatterv", "MPI_Iallgatherv",
+    "MPI_Ialltoallv", "MPI_Ialltoallw", "MPI_Igatherv", "MPI_Ireduce_scatter", "MPI_Iscatterv",
+    CIP_INIT "Allgatherv_init", CIP_INIT "Alltoallv_init", CIP_INIT "Alltoallw_init", CIP_INIT "Gatherv_init",
+    CIP_INIT "Reduce_scatter_init", CIP_INIT "Scatterv_init", "MPI_Neighbor_allgather", "MPI_Neighbor_allgatherv",
+    "MPI_Neighbor_alltoall", "MPI_Neighbor_alltoallv", "MPI_Neighbor_alltoallw", "MPI_Ineighbor_allgather",
+    "MPI_Ineighbor_allgatherv", "MPI_Ineighbor_alltoall", "MPI_Ineighbor_alltoallv", "MPI_Ineighbor_alltoallw",
+    CIP_INIT "Neighbor_allgather_init", CIP_INIT "Neighbor_allgatherv_init", CIP_INIT "Neighbor_alltoall_init",
+    CIP_INIT "Neighbor_alltoallv_init", CIP_INIT "Neighbor_alltoallw_init",
 };
 
 /* What became of a call. But for arguments that make no sense anyhow, all ranks of a call come to the
@@ -78,18 +78,25 @@ struct cip_entry {
     void (*forget)(void *);
     int (*attach)(MPI_Comm); /* what a first call would wait for; collective */
     int (*serves)(int root);     /* whether the algorithm is moved to a root; NULL: it serves one root, or needs none */
-    int (*peers)(int rank, int receives, int *peers); /* of neighbours: the other ends of a rank's blocks; their number */
+    int (*peers)(int rank, int receives, int *peers); /* of neighbours: the other ends of a rank's blocks, unless NULL; their number */
     int (*exchange)(const struct cip_exchange *, MPI_Comm, int form, void **request);
     int64_t most;                /* elements of a count */
     const char *(*bind)(void);   /* finds the MPI's functions; returns the name of one that is missing */
     struct cip_entry *next;
 };
 
-/* An algorithm for the neighbours of a communicator, and which of its neighbours each block of the algorithm is for. */
+/* Which neighbours of a rank each block of an algorithm is for: block k for those from order[first[k]] to before
+ * order[first[k + 1]]. Those behind the last block are the rank itself, for which an algorithm needs no block. */
+struct cip_side {
+    int blocks, listed;
+    int *first, *order;
+};
+
+/* An algorithm for the neighbours of a communicator. */
 struct cip_halo {
     struct cip_entry *entry; /* NULL: there is none */
-    int sends, receives;
-    int *order; /* of the blocks that are sent, and then of those that are received */
+    struct cip_side sides[2]; /* what is sent, and received */
+    int joins;                /* whether a block is not for one neighbour, or the rank is its own */
 };
 
 /* A communicator that was served, and its private double. */
@@ -159,7 +166,7 @@ CIP_SHARED int cip_list_peers(const int32_t *begins, const int32_t *listed, int 
 {
     int first = begins[2 * rank + receives], end = begins[2 * rank + receives + 1], k, r, j;
 
-    for (k = first; k < end; k++)
+    for (k = first; k < end && peers != NULL; k++)
         for (r = 0; r < ranks; r++)
             for (j = begins[2 * r + !receives]; j < begins[2 * r + !receives + 1]; j++)
                 if (listed[j] == listed[k])

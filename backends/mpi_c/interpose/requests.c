@@ -167,6 +167,24 @@ static int cip_start(struct cip_operation *it)
     return error;
 }
 
+/* The MPI's request of a persistent call is started first: the thread answers it. The handle is inout, so an MPI may change
+ * it.
+ */
+static int cip_start_one(MPI_Request *request)
+{
+    static int (*next)(MPI_Request *);
+    struct cip_operation *it = cip_persistent(*request);
+    int error;
+
+    if (next == NULL)
+        next = (int (*)(MPI_Request *))cip_behind("PMPI_Start", 0);
+    error = next(request);
+    if (it == NULL || error != MPI_SUCCESS)
+        return error;
+    it->handle = *request;
+    return cip_start(it);
+}
+
 static void cip_forget(struct cip_operation *it)
 {
     cip_depth++;

@@ -33,8 +33,9 @@ INTERPOSED = "collc_interpose"
 #: the files before the engine and after it, in order
 BEFORE = "symbols.c"
 AFTER = (
-    "registry.c", "counts.c", "private.c", "judge.c", "tune.c", "carry.c", "uneven.c", "neighbours.c", "worker.c",
-    "requests.c", "stages.c", "statistics.c", "fortran.c", "wrappers.c", "later.c",
+    "registry.c", "counts.c", "private.c", "judge.c", "tune.c", "carry.c", "uneven.c", "around.c", "neighbours.c",
+    "worker.c", "requests.c", "stages.c", "statistics.c", "fortran.c", "fortran_calls.c", "fortran_later.c",
+    "wrappers.c", "later.c",
 )  # fmt: skip
 
 _RANGES = ", or give both ranges of sizes: `min-bytes`, `max-bytes` of mpi-c"
@@ -86,7 +87,7 @@ class Served:
 
     @property
     def pairs(self) -> frozenset[tuple[int, int]] | None:
-        """The ranks of every block of a neighbourhood collective: source and target; None for other collectives."""
+        """The ranks of the blocks of a neighbourhood collective: sources and targets; None for other collectives."""
         return exchanged_pairs(self.function.first.collective)
 
     @property
@@ -115,16 +116,15 @@ def _range(low: int, high: int | None) -> str:
 
 
 def exchanged_pairs(collective: Collective) -> frozenset[tuple[int, int]] | None:
-    """Return (source, target) of each shard of a custom collective; None for a collective that no
-    neighbourhood collective of MPI is: if it reduces, or a shard has not one target, or two shards have the same ranks.
+    """Return the pairs (source, target) of a custom collective's shards; None for a collective that no neighbourhood
+    collective of MPI is: if it reduces, or a shard has not one target.
     """
     if collective.kind != CUSTOM or collective.contributors is not None:
         return None
     assert collective.pre is not None and collective.post is not None
     if any(len(targets) != 1 for targets in collective.post):
         return None
-    pairs = frozenset((source, targets[0]) for source, targets in zip(collective.pre, collective.post, strict=True))
-    return pairs if len(pairs) == len(collective.pre) else None
+    return frozenset((source, targets[0]) for source, targets in zip(collective.pre, collective.post, strict=True))
 
 
 def require_distinct(served: Iterable[Served]) -> None:

@@ -185,12 +185,13 @@ static enum cip_end cip_judge_later(const struct cip_uneven *call, struct cip_en
 /* Whether a call of neighbours, or another, has its algorithm. Without a double this rank says it alone. */
 static enum cip_end cip_judge_halo(const struct cip_uneven *call, const struct cip_double *with, struct cip_entry **entry)
 {
-    struct cip_halo alone = {NULL, 0, 0, NULL};
+    struct cip_halo alone;
 
+    memset(&alone, 0, sizeof alone);
     if (with == NULL)
         cip_find_halo(call->comm, MPI_COMM_NULL, &alone);
     *entry = with == NULL ? alone.entry : with->halo.entry;
-    free(alone.order);
+    cip_leave_around(&alone);
     return *entry == NULL ? CIP_OTHER_NEIGHBOURS : CIP_SERVED;
 }
 

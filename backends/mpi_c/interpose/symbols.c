@@ -23,6 +23,23 @@
 #error "mpiexec is Open MPI's, mpicc another MPI's"
 #endif
 
+/* Whether the MPI has persistent collectives, and how it calls them. MPI 4 has them. Open MPI 5 has them too, though it says
+ * that it is MPI 3. Open MPI 4 has them as an extension. */
+#if defined(OPEN_MPI) && OMPI_MAJOR_VERSION == 4 && defined(__has_include)
+#if __has_include(<mpi-ext.h>)
+#include <mpi-ext.h>
+#endif
+#endif
+#define CIP_INIT "MPI_"
+#define CIP_PERSISTENT 1
+#if defined(OMPI_HAVE_MPI_EXT_PCOLLREQ) && OMPI_MAJOR_VERSION == 4
+#undef CIP_INIT
+#define CIP_INIT "MPIX_"
+#elif MPI_VERSION < 4 && !(defined(OPEN_MPI) && OMPI_MAJOR_VERSION >= 5)
+#undef CIP_PERSISTENT
+#define CIP_PERSISTENT 0
+#endif
+
 /* Whatever is linked together shares one copy of what is marked so. */
 #define CIP_SHARED __attribute__((weak, visibility("hidden")))
 #define CIP_EXPORT __attribute__((weak, visibility("default")))

@@ -5,13 +5,6 @@
  * message when the call is done. So all functions of the MPI that wait, test or start take it.
  */
 
-/* Whether the MPI has persistent collectives. MPI 4 does. Open MPI 5 does too, though it says that it is MPI 3. */
-#if MPI_VERSION >= 4 || (defined(OPEN_MPI) && OMPI_MAJOR_VERSION >= 5)
-#define CIP_PERSISTENT 1
-#else
-#define CIP_PERSISTENT 0
-#endif
-
 /* Who goes on with a call: an algorithm, or the MPI. Before that ranks may have to tell each other their sizes. */
 enum cip_stage { CIP_CARRIED, CIP_TELLING, CIP_LEFT };
 

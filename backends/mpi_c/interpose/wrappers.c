@@ -20,9 +20,10 @@
 #define CIP_W10 CIP_W9, cip_word
 #define CIP_W11 CIP_W10, cip_word
 
-#define CIP_WRAPPER(name, parameters) \
-    CIP_EXPORT int cip_MPI_##name parameters __asm__("MPI_" #name); \
+#define CIP_WRAPPER_OF(prefix, name, parameters) \
+    CIP_EXPORT int cip_MPI_##name parameters __asm__(prefix #name); \
     CIP_EXPORT int cip_MPI_##name parameters
+#define CIP_WRAPPER(name, parameters) CIP_WRAPPER_OF("MPI_", name, parameters)
 
 #define CIP_SERVE(large) \
     do { \
@@ -32,15 +33,17 @@
     } while (0)
 
 /* An MPI without large counts: a program found ours, and took it for its MPI's. */
-#define CIP_PASS_ON(name, types, arguments, large, count, other) \
+#define CIP_PASS_ON_TO(own, types, arguments, large, count, other) \
     do { \
         static int(*next) types; \
         if (next == NULL) \
-            next = (int(*) types)cip_behind("PMPI_" #name, large); \
-        if (large && !cip_fits("PMPI_" #name, count, other)) \
+            next = (int(*) types)cip_behind(own, large); \
+        if (large && !cip_fits(own, count, other)) \
             return MPI_ERR_COUNT; \
         return next arguments; \
     } while (0)
+#define CIP_PASS_ON(name, types, arguments, large, count, other) \
+    CIP_PASS_ON_TO("PMPI_" #name, types, arguments, large, count, other)
 
 #define CIP_BLOCKS(NAME, name, COUNT, large) \
     CIP_WRAPPER(name, (cip_word a, cip_word b, cip_word c, cip_word d, cip_word e, cip_word f, cip_word g)) \

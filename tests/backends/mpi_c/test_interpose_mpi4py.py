@@ -16,12 +16,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from interposed import everything, preloads
-from mpi_fixtures import PREFIX as OPENMPI
+from interposed import build_once, everything, preloads
 from places import CACHE
 
 from collc.backends.mpi_c.interpose import interposed
-from collc.backends.mpi_c.interpose.build import abi, build
+from collc.backends.mpi_c.interpose.build import abi
 from collc.backends.mpi_c.interpose.report import Report, read_report
 from collc.backends.mpi_c.toolchain import Mpi
 
@@ -75,10 +74,10 @@ def _pip(command: str, *arguments: str) -> None:
         pytest.skip(f"{MPI4PY} cannot be had: {reason[-1] if reason else 'pip failed'}")
 
 
-def _ran(mpi: Mpi, mpi4py: Path, folder: Path, tests: Sequence[str], **more: str) -> Report:
-    """Run some of its tests on four ranks, which pass; return what the library reports."""
+def _ran(mpi: Mpi, mpi4py: Path, folder: Path, tests: Sequence[str], ranks: int = 4, **more: str) -> Report:
+    """Run some of its tests, which pass; return what the library reports."""
     library, report = folder / "lib.so", folder / "report"
-    build(mpi, interposed("lib", everything(4)), library)
+    build_once(mpi, interposed("lib", everything(ranks)), library)
     report.write_text("")
     given = {
         "LD_PRELOAD": preloads(mpi, library),
@@ -88,7 +87,7 @@ def _ran(mpi: Mpi, mpi4py: Path, folder: Path, tests: Sequence[str], **more: str
     }
     option = (lambda k, v: ["-x", f"{k}={v}"]) if abi(mpi) == "openmpi" else (lambda k, v: ["-env", k, v])
     words = [word for name, value in given.items() for word in option(name, value)]
-    command = [str(mpi.mpiexec), *words, "-n", "4", sys.executable, "main.py", *tests]
+    command = [str(mpi.mpiexec), *words, "-n", str(ranks), sys.executable, "main.py", *tests]
     done = subprocess.run(
         command, cwd=mpi4py / "tests", env=mpi.environment(os.environ), stdin=subprocess.DEVNULL, capture_output=True,
         text=True, timeout=1200 if WHOLE else 240, check=False,
@@ -117,20 +116,20 @@ def test_on_mpich(mpich: Mpi, mpi4py: Path, tmp_path: Path, capsys: pytest.Captu
 
 
 def test_on_open_mpi(openmpi: Mpi, mpi4py: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    library = str(OPENMPI / "lib" / "libmpi.so.40")
+    library = str(openmpi.folder.parent / "lib" / "libmpi.so.40")
     _its_own_tests(openmpi, mpi4py, tmp_path, capsys, MPI4PY_MPIABI="openmpi", MPI4PY_LIBMPI=library)
 
 
 def test_other_forms_on_mpich(mpich: Mpi, mpi4py: Path, tmp_path: Path) -> None:
     """Nonblocking and persistent calls, and those with a count for each rank, whose counts mpi4py frees at once."""
     tests = [f"test_cco_{form}" for form in ("nb_buf", "nb_vec", "pr_buf", "pr_vec", "vec")]
-    chosen = [] if WHOLE else ["--no-numpy", "-k", "World"]
+    ranks, chosen = (4, []) if WHOLE else (2, ["--no-numpy", "-k", "World"])
     # Without the shim, which lets the thread sleep after every look at its calls.
     more = {"COLLC_NONBLOCKING": "1", "COLLC_UNEVEN": "1", "LD_PRELOAD": str(tmp_path / "lib.so")}
-    heard = _ran(mpich, mpi4py, tmp_path, [*chosen, *tests], **more)
+    heard = _ran(mpich, mpi4py, tmp_path, [*chosen, *tests], ranks, **more)
     even = ("allgather", "allreduce", "alltoall", "bcast", "gather", "reduce", "reduce_scatter_block", "scatter")
     names = [*even, "reduce_scatter", "allgatherv"]
-    assert heard.ranks == 4 and _served(heard) >= {
+    assert heard.ranks == ranks and _served(heard) >= {
         *(f"MPI_I{name}" for name in names), *(f"MPI_{name.capitalize()}_init" for name in names),
         "MPI_Allgatherv", "MPI_Alltoallv", "MPI_Gatherv", "MPI_Scatterv",
     }  # fmt: skip

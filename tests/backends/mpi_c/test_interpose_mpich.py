@@ -88,7 +88,8 @@ def compiled(library: Preloaded, name: str, begun: bool) -> None:
     ]
     flags += ["-include", str(library.folder / "later.h")] if begun else []
     shared = [top / "util" / f"{part}.c" for part in ("mtest", "mtest_common", "mtest_single", "dtypes")]
-    compile_c(library.mpi, [top / "coll" / f"{name}.c", *shared], library.program, (*flags, "-lm", "-pthread"))
+    linked = ("-Wl,--no-as-needed", "-lm", "-pthread")
+    compile_c(library.mpi, [top / "coll" / f"{name}.c", *shared], library.program, (*flags, *linked))
 
 
 @pytest.mark.parametrize("begun", [False, True], ids=["as-it-is", "nonblocking"])

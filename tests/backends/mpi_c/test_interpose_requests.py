@@ -71,7 +71,7 @@ def test_they_are_left_to_the_mpi_otherwise(on_mpich: Preloaded, on_openmpi: Pre
         ("    sigfillset(&all);", "    sigemptyset(&all);"),  # the program's signals
         (
             "    error = cip_pack_now(it);\n    if (error == MPI_SUCCESS)\n        error = it->entry->start",
-            "    if (error == MPI_SUCCESS)\n        error = it->entry->start",
+            "    error = it->entry->start",
         ),  # the data of the start before
     ],
 )

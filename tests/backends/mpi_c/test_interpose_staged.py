@@ -101,9 +101,13 @@ def test_faults_are_seen(sound: str, faulty: str, on_mpich: Preloaded, tmp_path:
 @pytest.mark.slow
 def test_second_stages_keep_the_order_of_calls(on_mpich: Preloaded, tmp_path: Path) -> None:
     """If odd ranks begin the later of two calls first, ranks wait for each other without end."""
-    # Odd ranks hold each call a while, so that the next one is there; that alone changes nothing.
-    late = "it->rank % 2 && cip_is_next(it) && usleep(5000) == 0"
-    another = f"{late} && it->next != NULL && it->next->stage == CIP_TELLING"
+    # Odd ranks hold each call until the next one is there, or for a while; that alone changes nothing.
+    there = "it->next != NULL && it->next->stage == CIP_TELLING"
+    wait = (
+        f"({{ static int held; for (int k = 0; k < 99 && held < 5000 && !({there}); k++, held++) usleep(2000); 1; }})"
+    )
+    late = f"it->rank % 2 && cip_is_next(it) && {wait}"
+    another = f"{late} && {there}"
     held = with_fault(on_mpich, tmp_path, "if (!cip_is_next(it))", f"if (!cip_is_next(it) || ({late} && 0))")
     assert on_mpich.run(4, library=held, seconds=120, **ALL).all_right
     library = with_fault(on_mpich, tmp_path, "if (!cip_is_next(it))", f"if ({another})")
