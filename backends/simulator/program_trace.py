@@ -22,11 +22,11 @@ from collc.ir.program import Buffer, Program
 
 from .model import Simulation
 from .programs import instruction_steps, message_rows
-from .trace import Event, link_counters, named, process, ticks
+from .trace import Event, link_counters, named, process, thread, ticks
 
 __all__ = ["Label", "count_program_events", "labels_of", "program_trace_events", "program_trace_json"]
 
-_MICRO = 10**6
+_MICRO = 10**3
 
 
 @frozen
@@ -88,7 +88,7 @@ def program_trace_events(
     chosen = set(range(program.num_ranks)) if ranks is None else set(ranks)
     yield from _names(program, simulation, chosen)
     spans, rank, block = _spans(program, simulation, size), program.rank.tolist(), program.block.tolist()
-    number = program.block_id.tolist()
+    number = [thread(program.num_ranks, block) for block in program.block_id.tolist()]
     for row, (one, label) in enumerate(zip(spans, labels, strict=True)):
         if rank[row] in chosen:
             start = ticks(one.begin)
@@ -118,8 +118,9 @@ def _names(program: Program, simulation: Simulation, chosen: set[int]) -> Iterat
             words = [f"{word} {peer}" for word, peer in peers if peer >= 0]
             words.append(f"channel {int(program.channel[block])}")
             number = int(program.block_id[block])
-            yield named("thread_name", rank, number, "name", f"threadblock {number}: {', '.join(words)}")
-            yield named("thread_sort_index", rank, number, "sort_index", number)
+            track = thread(program.num_ranks, number)
+            yield named("thread_name", rank, track, "name", f"threadblock {number}: {', '.join(words)}")
+            yield named("thread_sort_index", rank, track, "sort_index", number)
     yield from process(program.num_ranks, "links: bytes in a step")
 
 

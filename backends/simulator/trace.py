@@ -19,7 +19,8 @@ from collc.ir.ragged import nth_in_group
 from .model import Simulation
 
 __all__ = [
-    "MOST_EVENTS", "Event", "count_events", "link_counters", "named", "process", "ticks", "trace_events", "trace_json",
+    "MOST_EVENTS", "Event", "count_events", "link_counters", "named", "process", "thread", "ticks", "trace_events",
+    "trace_json",
 ]  # fmt: skip
 
 
@@ -41,7 +42,8 @@ class Event(TypedDict, total=False):
 #: The most events of a trace that viewers open easily; about 40 MB of text.
 MOST_EVENTS = 200_000
 
-_PICOSECONDS = 10**12
+_NANOSECONDS = 10**9
+_MICRO = 10**3  # ticks of a microsecond
 
 
 def count_events(simulation: Simulation, ranks: Collection[int] | None = None) -> int:
@@ -82,8 +84,8 @@ def trace_events(simulation: Simulation, size: int, ranks: Collection[int] | Non
         for _ in range(step.times):
             start = ticks(begin)
             for event, arrival in slices:
-                duration = (ticks(begin + arrival) - start) / 10**6
-                yield {**event, "args": {"step": done, **event["args"]}, "ts": start / 10**6, "dur": duration}
+                duration = (ticks(begin + arrival) - start) / _MICRO
+                yield {**event, "args": {"step": done, **event["args"]}, "ts": start / _MICRO, "dur": duration}
             begin, done = begin + step.time(seconds), done + 1
     yield from link_counters(simulation, size, ranks)
 
@@ -111,8 +113,8 @@ def _chosen(column: Array, ranks: Collection[int] | None) -> Array:
 
 
 def ticks(seconds: Fraction) -> int:
-    """Return whole picoseconds, so that a slice never ends after the next begins."""
-    return int(seconds * _PICOSECONDS)
+    """Return whole nanoseconds, as Perfetto keeps them, which drops a slice that begins before another ends."""
+    return int(seconds * _NANOSECONDS)
 
 
 def _names(simulation: Simulation, chosen: Array, lanes: Array, ranks: Collection[int] | None) -> Iterator[Event]:
@@ -121,7 +123,7 @@ def _names(simulation: Simulation, chosen: Array, lanes: Array, ranks: Collectio
         yield from process(rank, f"rank {topology.names[rank]}")
     key = np.unique(traffic.src[chosen].astype(np.int64) * (1 << 32) + lanes[chosen])
     for rank, lane in zip((key >> 32).tolist(), (key & 0xFFFFFFFF).tolist(), strict=True):
-        yield named("thread_name", rank, lane, "name", f"message {lane}")
+        yield named("thread_name", rank, thread(topology.num_ranks, lane), "name", f"message {lane}")
     yield from process(topology.num_ranks, "links: bytes in a step")
 
 
@@ -129,6 +131,15 @@ def process(pid: int, name: str) -> Iterator[Event]:
     """Yield the name and the place of a process."""
     yield named("process_name", pid, 0, "name", name)
     yield named("process_sort_index", pid, 0, "sort_index", pid)
+
+
+def thread(ranks: int, number: int) -> int:
+    """Return the ``tid`` of a process's thread of this number.
+
+    Perfetto takes 0, and the number of the process, for one thread, the first of the process. So threads have numbers
+    above those of all processes: ranks, and one for links.
+    """
+    return ranks + 1 + number
 
 
 def named(kind: str, pid: int, tid: int, key: str, value: str | int) -> Event:
@@ -159,7 +170,8 @@ def _slices(
         to = simulation.topology.names[int(traffic.dst[row])]
         share = float(Fraction(int(traffic.amount[row]) * size, traffic.whole))
         arguments = {"to": to, "bytes": share, "links": links}
-        event: Event = {"name": f"to {to}", "cat": "message", "ph": "X", "pid": int(traffic.src[row]), "tid": lane}
+        track = thread(simulation.topology.num_ranks, lane)
+        event: Event = {"name": f"to {to}", "cat": "message", "ph": "X", "pid": int(traffic.src[row]), "tid": track}
         found.append(({**event, "args": arguments}, arrival))
     return found
 
@@ -181,4 +193,4 @@ def _link_names(simulation: Simulation, links: Array) -> list[str]:
 
 
 def _counter(name: str, pid: int, tick: int, value: float) -> Event:
-    return {"name": name, "ph": "C", "pid": pid, "tid": 0, "ts": tick / 10**6, "args": {"bytes": value}}
+    return {"name": name, "ph": "C", "pid": pid, "tid": 0, "ts": tick / _MICRO, "args": {"bytes": value}}

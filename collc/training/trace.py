@@ -10,7 +10,8 @@ from collc.ir.costs.training import Iteration, Task
 
 __all__ = ["trace_text"]
 
-_PICOSECONDS = 10**12
+_NANOSECONDS = 10**9
+_MICRO = 10**3  # ticks of a microsecond
 _STREAMS = ("compute", "communication")
 
 Event = dict[str, object]
@@ -23,28 +24,29 @@ def trace_text(iterations: Sequence[tuple[str, Iteration]]) -> str:
 
 
 def _events(iterations: Sequence[tuple[str, Iteration]]) -> Iterator[Event]:
+    first = len(iterations)  # Perfetto takes thread 0, and that of the process's number, for one thread
     for process, (name, found) in enumerate(iterations):
         yield _named("process_name", process, 0, "name", name)
         yield _named("process_sort_index", process, 0, "sort_index", process)
         for thread, stream in enumerate(_STREAMS):
-            yield _named("thread_name", process, thread, "name", stream)
+            yield _named("thread_name", process, first + thread, "name", stream)
         for task in found.tasks:
-            yield _slice(process, task)
+            yield _slice(process, first + _STREAMS.index(task.stream), task)
 
 
 def _named(kind: str, process: int, thread: int, key: str, value: str | int) -> Event:
     return {"name": kind, "ph": "M", "pid": process, "tid": thread, "args": {key: value}}
 
 
-def _slice(process: int, task: Task) -> Event:
-    """Return the slice of a task; both ends are cut to whole picoseconds, so neighbours never overlap."""
+def _slice(process: int, thread: int, task: Task) -> Event:
+    """Return the slice of a task; both ends are cut to whole nanoseconds, so neighbours never overlap."""
     start, end = _ticks(task.start), _ticks(task.end)
     return {
-        "name": task.name, "cat": task.kind, "ph": "X", "pid": process, "tid": _STREAMS.index(task.stream),
-        "ts": start / 10**6, "dur": (end - start) / 10**6,
+        "name": task.name, "cat": task.kind, "ph": "X", "pid": process, "tid": thread,
+        "ts": start / _MICRO, "dur": (end - start) / _MICRO,
         "args": {"kind": task.kind, **({"bytes": task.size} if task.size else {})},
     }  # fmt: skip
 
 
 def _ticks(seconds: Fraction) -> int:
-    return int(seconds * _PICOSECONDS)
+    return int(seconds * _NANOSECONDS)

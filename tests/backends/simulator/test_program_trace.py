@@ -100,7 +100,8 @@ def test_threads_and_names_are_those_of_the_emitted_file(collc: Collc) -> None:
                 f"{word} {block.get(key)}" for word, key in (("to", "send"), ("from", "recv")) if block.get(key) != "-1"
             ]
             words = ", ".join([*peers, f"channel {block.get('chan')}"])
-            tracks.append((int(gpu.get("id", "")), int(block.get("id", "")), f"threadblock {block.get('id')}: {words}"))
+            number = int(block.get("id", ""))
+            tracks.append((int(gpu.get("id", "")), 7 + number, f"threadblock {number}: {words}"))
             for step in block:
                 if step.get("type") != "nop":
                     due.append(

@@ -117,9 +117,9 @@ def trace_flaws(events: list[Event], rows: list[dict[str, Any]]) -> list[str]:  
         for part, some in kinds.items():
             if sum(event["dur"] for event in slices if event["cat"] in some) != pytest.approx(row[part]):
                 found.append(part)
-        if any((event["tid"] == 0) != (event["cat"] in kinds["compute_us"]) for event in slices):
+        if any((event["tid"] == len(rows)) != (event["cat"] in kinds["compute_us"]) for event in slices):
             found.append("stream")
-        for thread in (0, 1):
+        for thread in (len(rows), len(rows) + 1):
             stream = [event for event in slices if event["tid"] == thread]
             if not all(one["ts"] + one["dur"] <= two["ts"] + 1e-6 for one, two in pairwise(stream)):
                 found.append("overlap")
@@ -134,7 +134,7 @@ def test_the_trace_has_the_streams_of_each_topology(collc: Collc, small: str) ->
     assert trace_flaws(events, rows) == []
     for place, event in enumerate(events):
         if event["ph"] == "X":
-            longer, other = {**event, "dur": event["dur"] + 9}, {**event, "tid": 1 - event["tid"]}
+            longer, other = {**event, "dur": event["dur"] + 9}, {**event, "tid": 2 * len(rows) + 1 - event["tid"]}
             for fault in ([longer], [], [event, event], [other]):
                 assert trace_flaws([*events[:place], *fault, *events[place + 1 :]], rows), (event, fault)
         elif event["name"] == "process_name":
