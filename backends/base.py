@@ -51,9 +51,9 @@ def _ascii_as_bytes(text: str | bytes) -> str | bytes:
 class Artifact:
     """One file to be written: a suggested file name, its text, and its target.
 
-    The text may be given as bytes. ``content`` has it as bytes if it is ASCII, and else as text.
+    The text may be given as bytes. ``content`` has it as bytes if it is ASCII, and otherwise as text.
     ``label`` distinguishes files of one collective for different sizes. A target with a file for each node gives each
-    its ``ending``, as ``.node1.xml``: the file's name ends so, whatever the main file is called. If a target shares its
+    its ``ending``, as ``.node1.xml``: the file's name ends so, for every name of the main file. If a target shares its
     files among collectives (``Target.shared``), the ``part`` of the main file is its input for them. ``model`` is the
     data that the text was written from. :meth:`Target.check` compares it with what it reads; it stays in its process.
     ``hangs`` is the hang of large calls, if the program hangs in them.

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from statistics import median, quantiles
+from typing import TYPE_CHECKING
 
 import attrs
 
 from collc.ir.costs.busbw import bus_factor
 from collc.ir.diagnostic import CollcError, Diagnostic
+from collc.ir.frames import dataframe
+from collc.ir.html import html_table
+
+if TYPE_CHECKING:
+    import pandas
 
 __all__ = ["Row", "RunResult"]
 
@@ -110,6 +116,15 @@ class RunResult:
         """Whether every case was correct."""
         return all(row.correct for row in self.rows)
 
+    def _repr_html_(self) -> str:
+        """Return the rows as a table, for notebooks."""
+        cells = [_cells(row) for row in self.rows]
+        return html_table(f"{self.ranks} ranks on {self.mpi}, times in us", _HEADER, cells)
+
+    def to_dataframe(self) -> pandas.DataFrame:
+        """Return the rows as a data frame of pandas: times in microseconds, GB/s; raise C0028 without pandas."""
+        return dataframe(_KINDS, [row.as_dict() for row in self.rows])
+
     def require(self) -> None:
         """Raise ``code`` with one diagnostic for each wrong row."""
         wrong = [
@@ -140,6 +155,14 @@ class RunResult:
         return "\n".join([f"{self.ranks} ranks on {self.mpi}, times in us", *lines])
 
 
+#: value of a row -> its kind
+_KINDS = {
+    **dict.fromkeys(("name", "collective"), "text"), **dict.fromkeys(("ranks", "count", "size_bytes"), "integer"),
+    **dict.fromkeys(("dtype", "op"), "text"), **dict.fromkeys(("in_place", "correct"), "flag"), "detail": "text",
+    "repeats": "integer",
+    **dict.fromkeys(("time_us", "min_us", "q1_us", "q3_us", "algbw_GBps", "busbw_GBps", "builtin_us", "ratio",
+                     "model_us", "bound_us"), "number"),
+}  # fmt: skip
 _HEADER = (
     "", "bytes", "count", "dtype", "op", "where", "median", "min", "q1", "q3", "bus GB/s",
     "builtin", "ratio", "model", "bound", "result",

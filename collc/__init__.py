@@ -41,10 +41,14 @@ if TYPE_CHECKING:
         topology_from_networkx,
         verify,
     )
+    from .iterations import listing, train
     from .plotting import plot
     from .sweeping.cases import SweepRow
     from .sweeping.sweep import Sweep
     from .sweeps import sweep
+    from .tables.columns import Table
+    from .tools.finding import Frontier
+    from .training.predicting import Training
 
 _here = os.path.dirname(__file__)
 if not os.path.isdir(os.path.join(_here, "ir")):
@@ -61,12 +65,15 @@ __all__ = [
     "Diagnostic",
     "Fault",
     "FaultCost",
+    "Frontier",
     "ImportedNetwork",
     "InternalError",
     "Progress",
     "Result",
     "Sweep",
     "SweepRow",
+    "Table",
+    "Training",
     "__version__",
     "check",
     "check_source",
@@ -78,29 +85,52 @@ __all__ = [
     "format",
     "format_source",
     "import_topology",
+    "listing",
     "plot",
     "replan",
     "sweep",
     "topology",
     "topology_from_networkx",
+    "train",
     "verify",
 ]
 
 
 def _home(name: str) -> object:
-    """Return the module that has a name. Sweeps and pictures load more than compilation needs."""
-    if name == "plot":
-        from . import plotting
+    """Return the module that has a name. Sweeps, pictures and tables load more than compilation needs."""
+    match name:
+        case "plot":
+            from . import plotting
 
-        return plotting
-    if name == "sweep":
-        from . import sweeps
+            return plotting
+        case "sweep":
+            from . import sweeps
 
-        return sweeps
-    if name in ("Sweep", "SweepRow"):
-        from .sweeping import cases, sweep
+            return sweeps
+        case "train" | "listing":
+            from . import iterations
 
-        return sweep if name == "Sweep" else cases
+            return iterations
+        case "Sweep":
+            from .sweeping import sweep
+
+            return sweep
+        case "SweepRow":
+            from .sweeping import cases
+
+            return cases
+        case "Frontier":
+            from .tools import finding
+
+            return finding
+        case "Training":
+            from .training import predicting
+
+            return predicting
+        case "Table":
+            from .tables import columns
+
+            return columns
     from . import api
 
     return api

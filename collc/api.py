@@ -13,6 +13,8 @@ from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
+import attrs
+
 from collc.frontends.coll.faults import Fault
 from collc.ir.diagnostic import CollcError, Diagnostic
 from collc.ir.topology import Topology
@@ -232,7 +234,7 @@ def replan(
     progress: Progress | None = None,
     cancel: Cancel | None = None,
 ) -> Result:
-    """Return a result after faults of its network: what no fault touches of its plan stays, the rest is computed again.
+    """Return a result after faults of its network. It keeps the parts of the plan that no fault touches.
 
     A fault is a :class:`Fault`, or a text as on the command line: ``"without gpu[0, 2] -> ib"`` (a node or links that
     are gone), ``"slow gpu[3, 1] <-> ib: 12.5 GB/s"`` (or ``: 1/2``, ``: 50 %``). Targets are those of the result,
@@ -283,8 +285,8 @@ def check(
 ) -> tuple[Diagnostic, ...]:
     """Check a ``.coll`` file, or a text of the language, as ``collc check`` does; return all errors and warnings.
 
-    Nothing is scheduled: whether a program fits a target's limits shows only when it is compiled. A string with a line
-    break or a semicolon is a text; everything else is a path. Mistakes in the input raise nothing.
+    No schedule is computed, so mistakes that only a compiled program shows are not found. A string with a line
+    break or a semicolon is a text; everything else is a path. Mistakes in the input do not raise.
 
     >>> [(str(found.span), found.code) for found in check("topology pod = toruss(3, 3);")]
     [('<string>:1:16', 'C0122')]
@@ -399,7 +401,7 @@ def find(
     exclude: Sequence[str] = (),
     objective: Literal["allreduce", "allgather", "alltoall"] = "allreduce",
     alpha: str | Fraction | float | None = None,
-    size: str | int | None = None,
+    size: str | int | Sequence[str | int] | None = None,
     bandwidth: str | Fraction | float | None = None,
     refresh: bool = False,
     effort: int | None = None,
@@ -413,7 +415,8 @@ def find(
     The rows come from collc's own database. Missing sizes, or all with ``refresh``, are searched with ``effort``
     evaluations, in the workers of ``executor``, as for :func:`compile_many`. ``alpha`` (seconds, or ``"10us"``),
     ``size`` (bytes, or ``"1MiB"``) and ``bandwidth`` (bytes per second out of a node, or ``"100Gbps"``) determine the
-    best. ``exclude`` lists patterns.
+    best. The first of several sizes, in a list or in a text (``"1KiB,1MiB"``, ``"1KiB..1GiB"``), determines it;
+    ``found.table("sizes")`` has the best at each. ``exclude`` lists patterns.
     ``progress(what, done, total)`` is called from this thread; ``cancel`` raises :class:`Cancelled`. Raises CollcError.
 
     >>> found = find(nodes=9, degree=4)
@@ -426,10 +429,13 @@ def find(
 
     def work(watch: Watch | None) -> Frontier:
         without = excluded([exclude] if isinstance(exclude, str) else exclude)
-        wanted = finder.wanted(nodes, degree, bidirectional, objective, alpha, size, bandwidth, without)
+        sizes = finder.given_sizes(size)
+        first = sizes[0] if sizes else None
+        wanted = finder.wanted(nodes, degree, bidirectional, objective, alpha, first, bandwidth, without)
         evaluations = None if effort is None else finder.whole("effort", effort)
         with executing(executor) as engine:
-            return finder.find(wanted, refresh=refresh, evaluations=evaluations, seed=seed, work=Work(engine, watch))
+            found = finder.find(wanted, refresh=refresh, evaluations=evaluations, seed=seed, work=Work(engine, watch))
+        return attrs.evolve(found, sizes=sizes)
 
     with watching(progress, cancel) as watch:
         return shielded("find", lambda: work(watch))

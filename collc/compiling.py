@@ -142,7 +142,8 @@ def compiled(text: str, path: str, request: Request, watch: Watch | None) -> Res
         if watch is not None and all(result.is_kept for result in results):
             watch("done", len(results), len(results))
     found = [*spec.warnings, *warnings, *(warning for result in results for warning in result.warnings)]
-    result = Result(spec, {result.name: result for result in results}, tuple(found))
+    blocks = tuple(dict.fromkeys(job.block for job in jobs if job.block is not None))
+    result = Result(spec, {result.name: result for result in results}, tuple(found), blocks=blocks)
     _log(result)
     return result
 

@@ -51,8 +51,8 @@ def plot(
     the default.
     ``sizes`` (bytes, or texts such as ``"1MiB"``) are those of curves. With ``ax``, the picture is drawn on these axes.
 
-    Nothing is registered with pyplot, and no window opens. Raises C0028 without matplotlib, C0019 if a result does not
-    have the picture.
+    No figure is registered with pyplot, and no window opens. Raises C0028 without matplotlib, C0019 if a result does
+    not have the picture.
 
     >>> import collc
     >>> figure = plot(collc.compile_source("collective sums = allreduce on torus(3, 3);"))

@@ -14,6 +14,7 @@ from collc.backends.base import Artifact
 from collc.ir.costs.cost import Cost
 from collc.ir.diagnostic import Diagnostic, error, nearest
 from collc.ir.levels import Scheduled
+from collc.ir.quantities import sizes_in_bytes
 from collc.ir.shown import clipped, counted, shown
 from collc.ir.spec import Spec
 from collc.ir.symmetric_program import AnyProgram
@@ -28,8 +29,10 @@ if TYPE_CHECKING:
 
     from collc.frontends.coll.faults import Fault
 
+    from .driver.blocks import Block
     from .driver.replan import FaultCost
     from .driver.simulated import Simulated
+    from .tables.columns import Table
 
 __all__ = ["Result"]
 
@@ -38,8 +41,9 @@ __all__ = ["Result"]
 class Result:
     """The result of a compilation: one :class:`CollectiveResult` per collective, by name.
 
-    ``diagnostics`` are the warnings, ``faults`` those for which ``collc.replan`` compiled it. ``schedule``,
-    ``program``, ``cost`` and ``simulate()`` are those of an only collective; of several, use ``result[NAME]``.
+    ``diagnostics`` are the warnings, ``faults`` those for which ``collc.replan`` compiled it, ``blocks`` the
+    collectives that run together. ``schedule``, ``program``, ``cost`` and ``simulate()`` are those of an only
+    collective; of several, use ``result[NAME]``.
     Iteration yields the results of the collectives in order.
 
     >>> import collc
@@ -56,6 +60,7 @@ class Result:
     collectives: dict[str, CollectiveResult]
     diagnostics: tuple[Diagnostic, ...] = ()
     faults: tuple[Fault, ...] = ()
+    blocks: tuple[Block, ...] = ()
 
     def __iter__(self) -> Iterator[CollectiveResult]:
         return iter(self.collectives.values())
@@ -91,6 +96,29 @@ class Result:
         from .driver.frames import frame_of
 
         return frame_of([one.row for one in self])
+
+    def table(self, name: str = "schedules", sizes: int | str | Iterable[int | str] | None = None) -> Table:
+        """Return a table of the compiled schedules, by the names of ``collc cost --table``.
+
+        ``schedules`` has a row for each, with its cost and bounds, ``points`` its predicted time at every size (bytes,
+        or texts; default: the collective's own), ``tried`` numbers of trees; ``auto``, ``candidates`` and ``skipped``
+        what `auto` chose and compared; ``roots`` and ``orbits`` the collectives with several roots; ``together`` and
+        ``parts`` those that run together. Raises C0019 for another name.
+
+        >>> import collc
+        >>> result = collc.compile_source("collective c = broadcast on biring(4) { root: all };")
+        >>> [(row["planned"], row["served"]) for row in result.table("orbits").rows]
+        [(0, '0..4')]
+        """
+        from .costing.points import Pricing
+        from .costing.tables import cost_tables
+        from .driver.whole import wholes
+        from .tables.columns import require_table
+
+        results = [one for one in self if one.schedule is not None]
+        pricing = Pricing(() if sizes is None else sizes_in_bytes(sizes))
+        found = cost_tables(results, lambda: list(wholes(self.blocks, results)), pricing, lambda one, _: one)
+        return found[require_table(name, found)]()
 
     @property
     def schedule(self) -> Scheduled:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 #: a network by an expression of the language, or itself
 Network: TypeAlias = "str | Topology | networkx.Graph"
 
-__all__ = ["sweep"]
+__all__ = ["Network", "named", "numbers", "sweep"]
 
 
 def sweep(
@@ -49,9 +49,9 @@ def sweep(
     or texts such as ``"1KiB..1GiB"``; default 1 KiB, 1 MiB and 1 GiB), ``alpha``, ``bandwidth``, ``gamma`` and
     ``launch`` are as in ``collc cost``: texts with units, or seconds, bytes per second and seconds a byte.
 
-    What cannot be scheduled is a row with a code and a message; nothing is raised for it. ``executor`` is an executor,
+    A case that cannot be scheduled is a row with a code and a message; it does not raise. ``executor`` is an executor,
     or an engine as on the command line: ``"processes:4"``, ``"dask:tcp://head:8786"``, ``"mpi"``. Rows are the same for
-    all. ``cache`` keeps the rows of every finished case, so that a sweep that was ended goes on where it was. Raises
+    all. ``cache`` keeps the rows of every finished case, so that an interrupted sweep continues. Raises
     CollcError for unknown names and wrong values, :class:`Cancelled`.
 
     >>> found = sweep("hypercube(3)", ["allgather", "alltoall"], ["bfb"], sizes="1KiB,1MiB", alpha="1us")
@@ -64,8 +64,8 @@ def sweep(
 
     def work() -> Sweep:
         planned = cases(
-            _named(networks), _listed(collectives), _listed(schedulers), _sizes(sizes),
-            _prediction(alpha, bandwidth, gamma, launch), node_limit=node_limit, verify=verify_mode(verify),
+            named(networks), _listed(collectives), _listed(schedulers), _sizes(sizes),
+            numbers(alpha, bandwidth, gamma, launch), node_limit=node_limit, verify=verify_mode(verify),
         )  # fmt: skip
         store = store_of(cache)
         with executing(executor) as engine:
@@ -79,7 +79,7 @@ def _listed(given: str | Sequence[str]) -> list[str]:
     return [given] if isinstance(given, str) else list(given)
 
 
-def _named(given: Network | Sequence[Network] | Mapping[str, Network]) -> dict[str, str | Topology]:
+def named(given: Network | Sequence[Network] | Mapping[str, Network]) -> dict[str, str | Topology]:
     """Return networks by name: that of the mapping, or the expression, or the topology's own."""
     if isinstance(given, Mapping):
         return {name: one if isinstance(one, str) else network(one) for name, one in given.items()}
@@ -103,10 +103,11 @@ def _sizes(given: str | int | Iterable[str | int] | None) -> list[int]:
     return [size for one in listed for size in (sizes(one, "sizes") if isinstance(one, str) else [whole("sizes", one)])]
 
 
-def _prediction(
+def numbers(
     alpha: str | Fraction | None, bandwidth: str | Fraction | None, gamma: str | Fraction | None,
     launch: str | Fraction | None,
 ) -> Prediction:  # fmt: skip
+    """Return the numbers of the cost model: texts with units, or seconds, bytes per second and seconds a byte."""
     from .sweeping.cases import Prediction
     from .tools.finding import rational
 

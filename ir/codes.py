@@ -38,7 +38,7 @@ Give a number from 0 to one less than the number of ranks.""",
     "C0205": """a collective that has no reverse
 
 The reverse of a schedule reverses every transfer and turns copies into reductions. An allgather becomes a
-reduce-scatter, a broadcast becomes a reduce, and an allreduce stays an allreduce. The pass `reverse` does not
+reduce-scatter, a broadcast becomes a reduce, and an allreduce remains an allreduce. The pass `reverse` does not
 take gather, scatter or alltoall, because their reverses would reduce.
 
 Schedule the collective that you need directly, or reverse one of those named.""",
@@ -61,7 +61,7 @@ Give as many entries in both.""",
     "C0217": """weights that do not fit the collective
 
 allgatherv, reduce-scatterv, gatherv and scatterv have one weight a rank, alltoallv has one for each pair of ranks.
-Weights are whole numbers and not all are 0. They say how large the shards are, relative to each other.
+Weights are integers, and at least one is not 0. They say how large the shards are, relative to each other.
 
     collective parts = allgatherv on ring4 { weights: {5, 0, 1} };   # which weight has rank 3?
 
@@ -166,7 +166,7 @@ Correct the number, or restore the missing rows.""",
     "C0805": """a textual IR beyond its limits
 
 A topology in the textual IR has at most 1048576 ranks and as many switches. A line of a table has at most 1048576
-characters, and a symmetry is a group of at most 1048576 elements. Beyond that a small file could use all memory.
+characters, and a symmetry is a group of at most 1048576 elements. With more, a small file could use all memory.
 
     ranks 1000000000
 

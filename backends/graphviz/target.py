@@ -59,7 +59,7 @@ class Dot(Target):
         """Return the graphs, the network first.
 
         Raises C0301 if a message has no route, C0780 for names with control characters, C0821 for the trees of a
-        schedule without trees.
+        schedule in which nothing moves.
         """
         algorithm, found = ir.shown, []
         if self.picture != "trees":
@@ -72,8 +72,8 @@ class Dot(Target):
             text = "\n".join([*_trees(forest[0], trees_of(forest[0], self.trees)), ""])
             found.append(Artifact(f"{ir.name}{ending or self.suffix}", text, self.name, ending=ending))
         if not found:
-            message = f"`{ir.name}` has no trees to draw: `{algorithm.cost.scheduler}` gives every transfer a step"
-            raise error("C0821", message, hint="use `forest`, or another `picture`", option="picture")
+            message = f"`{ir.name}` has no trees to draw: nothing moves by `{algorithm.cost.scheduler}`"
+            raise error("C0821", message, hint="use another `picture`", option="picture")
         return found
 
     def check(self, ir: Account, artifacts: Sequence[Artifact]) -> Report:

@@ -32,7 +32,7 @@ All runtimes need these attributes:
 * A tb has `id send recv chan`.
 * A step has `s type srcbuf srcoff dstbuf dstoff cnt depid deps hasdep`.
 
-collc reads whole numbers as C does: `010` is 8, text after the digits is ignored, and text without digits is 0.
+collc reads integers as C does: `010` is 8, text after the digits is ignored, and text without digits is 0.
 `collc verify` reports where that happens. Sizes have at most 64 bits, other numbers 32. Example: `cnt="99999999999"`.
 """,
     "C0604": """\
@@ -101,7 +101,7 @@ a threadblock's peers or channel do not make a connection
 
 A peer is another rank, or -1 for none. The runtimes connect channels below `nchannels` only. A connection (from a rank,
 to a rank, on a channel) is a queue. Exactly one threadblock may send into it, and exactly one may receive from it.
-Ranks connect in pairs, so both ranks must name the connection, even if they send nothing. The runtimes check little of
+Ranks connect in pairs, so both ranks must name the connection, even if they send no data. The runtimes check little of
 this: they overwrite memory or hang. Give one of the threadblocks another channel.
 
     <gpu id="0" ...> <tb id="0" send="1" recv="-1" chan="0"> ... <tb id="1" send="1" recv="-1" chan="0"> <!-- C0610 -->
@@ -134,8 +134,8 @@ could.
 a step leaves its buffer
 
 Offsets count chunks from 0, and a step of count c accesses c chunks. The parsers check the first chunk only, and not of
-every step. Beyond the buffer a step reads or writes other memory. `i_chunks`, `o_chunks` and `s_chunks` are the sizes
-of the buffers.
+every step. A step outside of the buffer reads or writes other memory. `i_chunks`, `o_chunks` and `s_chunks` are the
+sizes of the buffers.
 
     <gpu id="0" i_chunks="4" ...> ... <step s="0" type="s" srcbuf="i" srcoff="3" ... cnt="2" .../>     <!-- C0613 -->
 """,
@@ -385,7 +385,7 @@ then. Files of another runtime have an environment of their own:
     "C0655": """\
 a folder with other files
 
-The executor and RCCL load every file of their folder, whatever its name. If one is not an algorithm, they cannot create
+The executor and RCCL load every file of their folder, with any name. If one is not an algorithm, they cannot create
 communicators. Keep algorithms in a folder of their own: `-o DIR/`.
 
     collc env pod/ring.xml                # C0655: pod.coll is beside it

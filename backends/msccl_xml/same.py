@@ -14,6 +14,7 @@ import numpy as np
 from collc.ir.arrays import Array, Columns
 from collc.ir.collective import CUSTOM
 from collc.ir.program import BLOCK_COLUMNS, INSTRUCTION_COLUMNS, Opcode, Program
+from collc.ir.progress import progress
 
 from .model import Algorithm
 from .program import collective_of, to_program
@@ -99,8 +100,9 @@ def _finished(program: Program) -> list[tuple[tuple[int, int], ...]]:
     named = set(deps)
     found: list[tuple[tuple[int, int], ...]] = [()] * program.num_instructions
     waiting: dict[int, list[int]] = {}
-    ready = list(range(program.num_blocks))
+    ready, left, total = list(range(program.num_blocks)), len(block), len(block)
     while ready:
+        progress("comparing dependencies", total - left, total)
         b = ready.pop()
         while at[b] < ends[b]:
             i = at[b]
@@ -114,6 +116,7 @@ def _finished(program: Program) -> list[tuple[tuple[int, int], ...]]:
             found[i] = tuple(sorted((other, number) for other, number in known[b].items() if other != b and number))
             done[b] += real[i]
             at[b] += 1
+            left -= 1
             if i in named:
                 after[i] = {**known[b], b: done[b]}
                 ready += waiting.pop(i, ())

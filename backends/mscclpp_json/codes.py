@@ -127,7 +127,7 @@ Remedy: use packets, fewer instances or shares, or fewer chunks; `gpu` sets the 
     "C0674": """\
 no call that the plan could serve
 
-The bytes of a call are a multiple of chunks times `buffer_alignment`. Every buffer stays below 4 GiB, because offsets
+The bytes of a call are a multiple of chunks times `buffer_alignment`. Every buffer must be below 4 GiB, because offsets
 have 32 bits; protocol LL and double scratch take twice the scratch each. Scratch that calls share has 64 MiB.
 
     collc pod.coll -t 'mscclpp-json{max-bytes=64}'     # C0674: 8 chunks of 16 bytes are 128 bytes
@@ -148,8 +148,8 @@ Remedy: set `ranks-per-node` to the ranks that share memory.""",
     "C0677": """\
 an operation other than a sum
 
-The executor adds, whatever the plan says and whatever a call asks for: a plan for `min` or `max` gives wrong results in
-silence. It adds float16, bfloat16, float32, int32, uint32 and fp8 elements.
+The executor always adds, also if the plan or a call names another operation. A plan for `min` or `max` gives wrong
+results without a message. The executor adds float16, bfloat16, float32, int32, uint32 and fp8 elements.
 
     collective grads = allreduce on pod { op: max };
     emit grads as mscclpp-json;                         # C0677
@@ -188,9 +188,9 @@ A put over memory takes all its sources from the buffer of the first one.
 
 Remedy: use one put for the input, one for the output and one for scratch.""",
     "C0682": """\
-a `buffer_alignment` that is no multiple of 16
+a `buffer_alignment` that is not a multiple of 16
 
-The executor moves 16 bytes at once. What remains of a sum it adds wrongly.
+The executor moves 16 bytes at a time. It adds the remainder of a sum incorrectly.
 
 Remedy: use 16, or a multiple.""",
     "C0683": """\
@@ -264,7 +264,7 @@ Remedy: list the channel at every rank of the group, and channels of several gro
 a name that C programs load
 
 Without Python, the runtime loads four fixed names of `$MSCCLPP_CACHE_DIR/default`, as plans for 16, 32 or 64 ranks with
-4 or 8 ranks a node. A file of that name serves those calls, whatever it was written for.
+4 or 8 ranks per node. A file with such a name serves these calls, even if it was written for other calls.
 
 Remedy: name the file otherwise, and register it from Python.""",
     "C0696": """\

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from collc.ir.diagnostic import CollcError, Source, Span, error, nearest
 from collc.ir.json_places import json_place, place_at
+from collc.ir.progress import counting
 from collc.ir.shown import clipped
 
 from .model import BUFFERS, LOOP, OPS, OPTIONAL, TRANSPORTS, Block, Channel, Gpu, Plan, PlanItem, PlanOp, RemoteBuffer
@@ -166,11 +167,12 @@ def _by_lines(text: str) -> Plan | None:
         return None
     lines = text.split("\n")
     marks: dict[str, str] = {}
-    short = {line: _shortened(line, marks) for line in dict.fromkeys(lines)}
+    short = {line: _shortened(line, marks) for line in counting(dict.fromkeys(lines), "reading lines")}
     if len(lines) < _MANY * len(marks):
         return None
     moves = Moves()
-    known = {mark: op for line, mark in marks.items() if (op := moves.read(line)) is not None}
+    each = counting(marks.items(), "reading operations")
+    known = {mark: op for line, mark in each if (op := moves.read(line)) is not None}
     others = [line for line, mark in marks.items() if mark not in known]
     try:
         parsed = json.loads("[" + f',"{_MARK}",'.join(others) + "]")
@@ -309,7 +311,8 @@ class _Reading:
         if len(gpus) > _MOST_RANKS:
             self.mistakes.append((f"found {len(gpus)} ranks, collc reads at most {_MOST_RANKS}", ("gpus",)))
             gpus = []
-        ranks = tuple(rank for r, gpu in enumerate(gpus) if (rank := self._gpu(gpu, ("gpus", r))) is not None)
+        numbered = enumerate(counting(gpus, "reading ranks"))
+        ranks = tuple(rank for r, gpu in numbered if (rank := self._gpu(gpu, ("gpus", r))) is not None)
         remarks = tuple(f"no runtime reads `{key}` of {where}" for key, where in self.unknown.items())
         return Plan(
             texts[0], texts[1], texts[2], bool(inplace), bool(found["reuse_resources"]),

@@ -12,6 +12,7 @@ from collc.ir.collective import Collective
 from collc.ir.diagnostic import CollcError, Diagnostic, error, nearest
 from collc.ir.one_sided.program import OneSided
 from collc.ir.one_sided.verify import Alike, sizes_alike, verify_one_sided
+from collc.ir.progress import progress
 from collc.ir.verify import Check, Report, verify
 from collc.ir.verify.program import MAX_CHUNKS
 
@@ -81,6 +82,7 @@ def verify_plan(
     ``due`` is the program that was to be written; the plan is wrong if it holds any other. Of two programs that are
     equal column by column, one is executed.
     """
+    progress("checking operations")
     kinds = Kinds(plan)
     findings = structure.broken_rules(plan, runtime, kinds)
     checks = [Check("reading", True, "; ".join(plan.remarks))] if plan.remarks else []

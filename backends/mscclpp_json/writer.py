@@ -13,6 +13,7 @@ from collc.ir.arrays import Array, Columns, distinct, lexsort
 from collc.ir.one_sided.opcodes import ADDS, WORDS, Op, table
 from collc.ir.one_sided.program import NO_CHANNEL, OneSided, Transport
 from collc.ir.program import Buffer
+from collc.ir.progress import counting
 from collc.ir.ragged import by_appearance, group_starts, inverse, nth_in_group, ranges, starts
 
 from .model import LETTERS, LINKED, NAMES, SPELLINGS
@@ -118,7 +119,7 @@ class _Writer:
 
     def ranks(self) -> Iterator[list[str]]:
         """Yield the lines of each rank."""
-        for rank in range(self.program.num_ranks):
+        for rank in counting(range(self.program.num_ranks), "writing ranks"):
             yield _Rank(self, rank).lines()
 
 

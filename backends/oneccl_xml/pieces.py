@@ -13,6 +13,7 @@ from collc.ir.arrays import Array
 from collc.ir.collective import CUSTOM, Collective
 from collc.ir.diagnostic import CollcError, error
 from collc.ir.program import Buffer, Opcode, Program
+from collc.ir.progress import counting
 from collc.ir.ragged import owners
 
 from ..mpi_c.scratch import Segments, lay_out, span
@@ -56,7 +57,7 @@ class Pieces:
         self.room = [sum(count for _, count in listed) for listed in self.segments]
         self.chunk = _first_chunks(self.program, layout, self.span).tolist()
         self.count: list[int] = self.program.count.tolist()
-        self.blocks = [self._block(b) for b in range(self.program.num_blocks)]
+        self.blocks = [self._block(b) for b in counting(range(self.program.num_blocks), "dividing threadblocks")]
 
     def reserve(self, rank: int, chunks: int) -> Place:
         """Return a new segment of a rank for any ``chunks`` chunks."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from collc.ir.collective import CUSTOM, Collective
 from collc.ir.diagnostic import CollcError, Diagnostic, Severity, Source, Span, error
 from collc.ir.program import Buffer
+from collc.ir.progress import counting
 
 from ..markup import prolog, root_of
 from .model import DTYPES, OPS, ROOT_TAG, Document, End, Local, Message, Rank, Segment, Step, Thread
@@ -194,7 +195,8 @@ def _document(root: _Element, source: Source) -> Document:
     return Document(
         name=root.get("name") or "", collective=collective, channels=_number(root, "channels"),
         chunks=_number(root, "chunks"), inplace=root.get("inplace") == "1", outofplace=root.get("outofplace") == "1",
-        ranks=tuple(_rank(r) for r in ranks), ops=ops, dtypes=tuple(d for d in DTYPES if d in given),
+        ranks=tuple(_rank(r) for r in counting(ranks, "reading ranks")), ops=ops,
+        dtypes=tuple(d for d in DTYPES if d in given),
         min_bytes=int(root.get("minBytes") or 0), max_bytes=None if most is None else int(most),
         line=root.sourceline or 0,
     )  # fmt: skip

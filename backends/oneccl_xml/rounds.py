@@ -23,6 +23,7 @@ import attrs
 from collc.ir.diagnostic import error
 from collc.ir.layout import layout
 from collc.ir.machine import connections
+from collc.ir.progress import progress
 
 from .pieces import LOCAL, OUT, Piece, Pieces
 
@@ -71,7 +72,7 @@ class _Run:
         self.mates: dict[tuple[int, int], list[list[Piece]]] = {}  # thread of a rank -> these pieces of its blocks
         self.later: list[tuple[int, Piece]] = []  # (block, local piece after the messages of this round)
         self.ending: set[int] = set()  # instructions that these pieces end
-        self.round = 0
+        self.round, self.num_pieces = 0, sum(map(len, self.listed))
         self.next = list(range(program.num_blocks))  # blocks to look at when a round begins
         self.queue: deque[int] = deque()  # blocks to look at in this round's local part
 
@@ -88,6 +89,7 @@ class _Run:
                     return
                 yield from self._put_aside()
             self.round += 1
+            progress("planning rounds", sum(self.at), self.num_pieces)
 
     def _head(self, block: int) -> Piece | None:
         return self.listed[block][self.at[block]] if self.at[block] < len(self.listed[block]) else None

@@ -12,23 +12,34 @@ from collc.ir.symmetric import SymmetricSchedule
 from collc.ir.symmetric_forest import SymmetricForest
 
 from ..simulator import Simulation
+from .arrivals import arrival_forest
 from .networks import LinkLoads
 
-__all__ = ["added_up", "forest_of", "link_loads_of"]
+__all__ = ["added_up", "forest_of", "has_trees", "link_loads_of"]
 
 #: schedules of more transfers are not written out to add up their loads once more
 _MOST_ROWS = 4_000_000
 
 
 def forest_of(algorithm: Algorithm) -> tuple[Forest, int] | None:
-    """Return the trees to draw, and how many there are in all; None for a schedule without trees.
+    """Return the trees to draw, and how many there are in all; None if nothing moves.
 
-    Of a symmetric forest they are those of its template.
+    Of a symmetric forest they are those of its template. Of a schedule in steps they are those of one root, by which
+    its data arrive: :func:`.arrivals.arrival_forest`.
     """
     level = algorithm.schedule if algorithm.forest is None else algorithm.forest
     if isinstance(level, SymmetricForest):
         return level.seed, level.num_trees
-    return (level, level.num_trees) if isinstance(level, Forest) else None
+    if isinstance(level, SymmetricSchedule):
+        level = level.seed
+    forest = arrival_forest(level) if isinstance(level, Schedule) else level
+    return None if forest is None else (forest, forest.num_trees)
+
+
+def has_trees(algorithm: Algorithm) -> bool:
+    """Return whether a schedule is made of trees, so that they say all about it."""
+    level = algorithm.schedule if algorithm.forest is None else algorithm.forest
+    return isinstance(level, Forest | SymmetricForest)
 
 
 def link_loads_of(simulation: Simulation) -> LinkLoads:

@@ -39,7 +39,8 @@ class HtmlReport(Target):
     def emit(self, ir: Account) -> Sequence[Artifact]:
         """Return the page of one collective; raise C0301 if a message has no route."""
         section = section_of(ir)
-        return [Artifact(f"{self.name}{self.suffix}", page(fitted([section])), self.name, part=section)]
+        text = page(fitted([section]))
+        return [Artifact(f"{self.name}{self.suffix}", text, self.name, part=section, model=(ir, section))]
 
     def join(self, mains: Sequence[Artifact]) -> Sequence[Artifact]:
         """Return the page of several collectives."""
@@ -48,7 +49,7 @@ class HtmlReport(Target):
 
     def check(self, ir: Account, artifacts: Sequence[Artifact]) -> Report:
         """Read the page, compare its data with the account, and execute the transfers that it lists."""
-        return self._checked([section_of(ir)], artifacts, ir)
+        return self._checked([_section(ir, artifacts)], artifacts, ir)
 
     def check_joined(self, mains: Sequence[Artifact], artifacts: Sequence[Artifact]) -> Report:
         """Read the page of several collectives, and compare its data with those of each alone."""
@@ -63,3 +64,12 @@ class HtmlReport(Target):
             found = tuple(checks(artifacts[0].text, fitted(sections), account))
         collective = "" if account is None else account.algorithms[0].schedule.collective.kind
         return Report("page", collective, account.topology.num_ranks if account else 0, found)
+
+
+def _section(account: Account, artifacts: Sequence[Artifact]) -> Section:
+    """Return the data of an account: those that its page was written from, if this is that page."""
+    for artifact in artifacts:
+        if isinstance(artifact.model, tuple) and artifact.model[0] is account:
+            found: Section = artifact.model[1]
+            return found
+    return section_of(account)

@@ -13,12 +13,13 @@ It is the largest number of trees that are drawn, 1 to 256. The picture says how
     collc pod.coll -t 'svg{picture=trees, trees=24}' -o trees.svg
 """,
     "C0821": """\
-only forests have trees to draw
+there are no trees to draw
 
-`picture=trees` draws the trees of a schedule by trees. The scheduler of this collective gives every transfer a step
-instead. `forest`, `double-binary-tree` and others make trees; `collc schedulers` lists them.
+`picture=trees` draws the trees of a schedule by trees. For a schedule in steps it draws the trees of one root: the
+transfers by which its data arrive first. A schedule in which no rank sends anything has none.
 
-    schedule grads using forest;
-    emit grads as svg { picture: trees };
+    topology one { rank only; }
+    collective grads = allreduce on one;
+    emit grads as svg { picture: topology };
 """,
 }

@@ -14,7 +14,7 @@ from collc.ir.shown import counted
 from ..pictures.axes import Axis
 from ..pictures.charts import Chart, Rule, Series
 from ..pictures.cuts import cut_parts
-from ..pictures.loads import forest_of, link_loads_of
+from ..pictures.loads import forest_of, has_trees, link_loads_of
 from ..pictures.matrix import load_picture
 from ..pictures.networks import LinkLoads, network_picture
 from ..pictures.style import BOUND, Look, look
@@ -25,6 +25,7 @@ from ..simulator import simulate
 
 __all__ = ["curve_tips", "goodput_picture", "pictures_of"]
 
+_ARRIVALS = "One root: its data come by these transfers first."
 _CHANGE = Look("ink", "2 4")
 
 
@@ -43,7 +44,7 @@ def pictures_of(account: Account, which: str, trees: int) -> Iterator[tuple[str,
         yield "topology", network_picture(topology, loads(), cut, f"{about} Loads of all steps together.")
     forest = forest_of(algorithm) if which in ("all", "trees") else None
     if forest is not None:
-        yield "trees", trees_picture(*forest, trees, about)
+        yield "trees", trees_picture(*forest, trees, about if has_trees(algorithm) else f"{about} {_ARRIVALS}")
     if which in ("all", "load"):
         parts, text = ((), "") if cut is None else (cut.parts or (), cut.text)
         yield "load", load_picture(topology, loads(), parts, text, f"{about} All steps together.")

@@ -11,12 +11,14 @@ from xml.etree import ElementTree
 import numpy as np
 
 from collc.ir.account import Account
-from collc.ir.schedule import Forest
+from collc.ir.levels import Scheduled
+from collc.ir.schedule import Forest, Schedule
 from collc.ir.shown import counted
+from collc.ir.symmetric import SymmetricSchedule
 from collc.ir.verify import Check
 
 from ..base import Artifact, first_difference
-from ..pictures.loads import added_up, forest_of
+from ..pictures.loads import added_up, forest_of, has_trees
 from ..pictures.matrix import LoadMatrix
 from ..pictures.networks import LinkLoads, level_of
 from ..pictures.svg import NAMESPACE
@@ -78,6 +80,8 @@ def _content(name: str, root: Element, account: Account, loads: LinkLoads | None
         yield _same_links(links, account, loads)
     if _marked(root, "data-tree"):
         yield _same_trees(root, forest_of(account.shown))
+        if not has_trees(account.shown):
+            yield _are_transfers(root, account.shown.schedule)
     if _marked(root, "data-row") or name == "load":
         yield _same_cells(root, account, loads)
     if name == "goodput" or not (links or _marked(root, "data-tree") or _marked(root, "data-row")):
@@ -122,6 +126,16 @@ def _same_trees(root: Element, drawn_from: tuple[Forest, int] | None) -> Check:
     due = Counter((str(t), str(a), str(b), str(forest.share(t))) for t, a, b in rows if str(t) in drawn)
     number = f"{counted(len(drawn), 'tree')} with {counted(sum(found.values()), 'edge')}"
     return Check("trees", found == due, number if found == due else "the edges are not those of the forest")
+
+
+def _are_transfers(root: Element, level: Scheduled) -> Check:
+    """Look up every edge of a schedule in steps among its transfers: its ranks, in the direction of the data."""
+    steps = level.seed if isinstance(level, SymmetricSchedule) else level
+    assert isinstance(steps, Schedule), "a schedule by trees has its own"
+    sent = set(zip(steps.src.tolist(), steps.dst.tolist(), strict=True))
+    ends = [(int(one["data-parent"]), int(one["data-child"])) for one in _marked(root, "data-tree")]
+    wrong = next((f"{a} and {b}" for a, b in ends if (a, b) not in sent and (b, a) not in sent), "")
+    return Check("transfers", not wrong, f"{wrong} exchange nothing" if wrong else f"{counted(len(ends), 'edge')} sent")
 
 
 def _same_cells(root: Element, account: Account, loads: LinkLoads | None) -> Check:

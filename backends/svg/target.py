@@ -25,7 +25,7 @@ _MOST_TREES = 256
 class Svg(Target):
     """Pictures as SVG files: the network with the loads of its links, the trees, a matrix of the loads, the goodput.
 
-    The main file is the network, NAME.svg. Beside it are NAME-trees.svg for a schedule by trees, NAME-load.svg and
+    The main file is the network, NAME.svg. Beside it are NAME-trees.svg, NAME-load.svg and
     NAME-goodput.svg. They fit a page 800 wide, follow light and dark screens, and print on white.
     """
 
@@ -47,7 +47,7 @@ class Svg(Target):
     def emit(self, ir: Account) -> Sequence[Artifact]:
         """Return the pictures, the network first.
 
-        Raises C0301 if a message has no route, C0821 for the trees of a schedule without trees.
+        Raises C0301 if a message has no route, C0821 for the trees of a schedule in which nothing moves.
         """
         found: list[Artifact] = []
         for name, picture in pictures_of(ir, self.picture, self.trees):
@@ -56,8 +56,8 @@ class Svg(Target):
         if not found:
             cost = ir.shown.cost
             raise error(
-                "C0821", f"`{ir.name}` has no trees to draw: `{cost.scheduler}` gives every transfer a step",
-                hint="use `forest`, or another `picture`", option="picture",
+                "C0821", f"`{ir.name}` has no trees to draw: nothing moves by `{cost.scheduler}`",
+                hint="use another `picture`", option="picture",
             )  # fmt: skip
         return found
 

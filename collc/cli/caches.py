@@ -14,15 +14,17 @@ from ..files.caches import Item, Part, clear, items, parts
 from ..files.derived import State
 from ..messages.quantities import show_size_about
 from ..tables.columns import Cell, Table
+from ..tables.forms import objects
+from ..tables.further import TIMED
 from ..tables.listed import CACHE_ITEMS, CACHE_PARTS
 from .arguments import usage_error
 from .console import Console
 from .table import table
-from .tabular import require_one_form, show
+from .tabular import plain_text, require_one_form, show
 
 __all__ = ["cache"]
 
-_ACTIONS = ("info", "list", "check", "clear")
+_ACTIONS = ("info", "list", "check", "times", "clear")
 _MEANINGS = {
     "stale": "a file that it came from has changed", "wrong": "not as collc wrote it, or others can write it",
 }  # fmt: skip
@@ -32,11 +34,13 @@ def cache(options: SimpleNamespace, console: Console) -> int:
     """Print what the caches hold, list or check the entries, or remove them; return the exit status."""
     action = options.files[0] if options.files else "info"
     if action not in _ACTIONS:
-        known = "info, list, check or clear"
+        known = "info, list, check, times or clear"
         raise usage_error(f"`collc cache` takes {known}, found `{action}`", nearest(action, _ACTIONS))
     require_one_form(options)
     found = parts(options.cache, os.environ)
     listed = [(part, clear(part) if action == "clear" else items(part)) for part in found]
+    if action == "times":
+        return _times(listed, options, console)
     states = [(item, item.state) for _, held in listed for item in held] if action == "check" else []
     texts = {"info": _info, "list": _list, "clear": _cleared}
     full = action in ("list", "check")
@@ -49,6 +53,24 @@ def cache(options: SimpleNamespace, console: Console) -> int:
 
 
 Listed = Sequence[tuple[Part, list[Item]]]
+
+
+def _times(listed: Listed, options: SimpleNamespace, console: Console) -> int:
+    """Print what ``--tune`` timed, of all programs and machines."""
+    from ..files.tuned import TUNED, read_tuned
+
+    kept = [item for part, held in listed if part.name == TUNED for item in held]
+    rows: list[dict[str, Cell]] = [
+        {"collective": one.kind, "ranks": one.ranks, "nodes": one.nodes, "size_bytes": one.size,
+         "library_us": one.built_in, "compiled_us": one.compiled, "is_compiled": one.is_compiled, "path": item.path}
+        for item in kept for one in read_tuned(item.path, os.path.dirname(item.part.folder))
+    ]  # fmt: skip
+    timed = Table(TIMED, rows)
+    show(
+        options, console, lambda: timed, lambda: {**_first(listed), "times": objects(timed)},
+        lambda: plain_text(timed) if rows else "nothing was timed\n",
+    )  # fmt: skip
+    return 0
 
 
 def _size(held: Sequence[Item]) -> int:
@@ -74,11 +96,14 @@ def _items_table(listed: Listed, states: dict[Item, State]) -> Table:
     ])  # fmt: skip
 
 
+def _first(listed: Listed) -> dict[str, object]:
+    rows = _parts(listed)
+    return {**{key: rows[0][key] for key in ("folder", "entries", "bytes", "most_bytes")}, "parts": rows}
+
+
 def _document(listed: Listed, states: dict[Item, State], full: bool) -> dict[str, object]:
     """Return the object of ``--json``; the first keys are those of the compiled files."""
-    rows = _parts(listed)
-    first = {key: rows[0][key] for key in ("folder", "entries", "bytes", "most_bytes")}
-    found: dict[str, object] = {**first, "parts": rows}
+    found = _first(listed)
     if full:
         found["items"] = [
             {"part": part.name, "path": item.path, "bytes": item.size, "names": list(item.names), "used": _time(item)}

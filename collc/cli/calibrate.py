@@ -15,6 +15,7 @@ from ..files.texts import STDIN, Output, check_writable, read_text, write_all
 from ..messages.quantities import show_size, show_time
 from ..reading.coll import load_spec
 from ..tables.columns import Cell, Table
+from ..tables.further import ALPHAS
 from ..tables.listed import FIT
 from ..tools.attributes import attribute_file, require_name
 from ..tools.calibration import Calibration, Fitted
@@ -24,7 +25,7 @@ from .arguments import usage_error
 from .console import Console
 from .inputs import loading, read
 from .table import table
-from .tabular import require_one_form, show
+from .tabular import Tables, require_one_form, show
 
 __all__ = ["calibrate"]
 
@@ -57,7 +58,7 @@ def calibrate(options: SimpleNamespace, console: Console) -> int:
         source = ", ".join("<stdin>" if path == STDIN else os.path.basename(path) for path in options.files)
         write_all([Output(options.o, attribute_file(result, options.name, source.replace("\n", " ")))])
     show(
-        options, console, lambda: Table(FIT, [_point(point) for point in result.points]), lambda: _object(result),
+        options, console, _tables(result), lambda: _object(result),
         lambda: "" if options.o == STDIN else _text(result),
     )  # fmt: skip
     return 0
@@ -151,13 +152,24 @@ def _points(found: Calibration) -> str:
     return text + (f"and {hidden} measurements that deviate less\n" if hidden else "")
 
 
-# ---- JSON
+# ---- tables and JSON
+
+
+def _tables(found: Calibration) -> Tables:
+    return {
+        "points": lambda: Table(FIT, [_point(point) for point in found.points]),
+        "alphas": lambda: Table(ALPHAS, _alphas(found)),
+    }
+
+
+def _alphas(found: Calibration) -> list[dict[str, Cell]]:
+    return [{"most_message_bytes": limit, "alpha_us": alpha * 1e6} for limit, alpha in found.alphas]
 
 
 def _object(found: Calibration) -> dict[str, object]:
     return {
         "bandwidth_Bps": found.bandwidth,
-        "alphas": [{"most_message_bytes": limit, "alpha_us": alpha * 1e6} for limit, alpha in found.alphas],
+        "alphas": _alphas(found),
         "overhead_us": None if found.overhead is None else found.overhead * 1e6,
         "epsilon_us": None if found.overhead is None else found.overhead * 1e6,
         "gamma_ns_per_B": None if found.gamma is None else found.gamma * 1e9,

@@ -15,6 +15,7 @@ from ..messages.quantities import show_size, show_time
 from ..selection.fitted import FittedTime
 from ..tables.columns import Cell, Table
 from ..tables.forms import csv_text
+from ..tables.further import CHOICES
 from ..tables.listed import NATIVE
 from ..tools.nccl_logs import Given, Timed, read_log
 from ..tools.nccl_times import Choices, choices, fit_algorithms
@@ -53,8 +54,8 @@ def calibrate_nccl(options: SimpleNamespace, console: Console) -> int:
     if options.o:
         write_all([Output(options.o, csv_text(Table(NATIVE, rows)))])
     show(
-        options, console, lambda: Table(NATIVE, rows), lambda: _object(lines, notes),
-        lambda: "" if options.o == STDIN else _text(lines),
+        options, console, {"lines": lambda: Table(NATIVE, rows), "choices": lambda: _choices(lines)},
+        lambda: _object(lines, notes), lambda: "" if options.o == STDIN else _text(lines),
     )  # fmt: skip
     return 0
 
@@ -110,7 +111,15 @@ def _object(lines: Sequence[FittedTime], notes: Sequence[str]) -> dict[str, obje
     }  # fmt: skip
 
 
-def _ranges(found: Choices) -> Iterator[dict[str, object]]:
+def _choices(lines: Sequence[FittedTime]) -> Table:
+    """Return the fastest algorithm in every range of sizes."""
+    return Table(CHOICES, [
+        {"collective": one.lines[0].collective, "nodes": one.lines[0].nodes, "ranks": one.lines[0].ranks, **row}
+        for one in choices(lines) for row in _ranges(one)
+    ])  # fmt: skip
+
+
+def _ranges(found: Choices) -> Iterator[dict[str, Cell]]:
     ends = [change.size - 1 for change in found.changes[1:]]
     for change, high in zip(found.changes, [*ends, None], strict=True):
         best = found.lines[change.winner]

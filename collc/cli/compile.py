@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import SimpleNamespace
+from typing import TYPE_CHECKING
 
 from collc.ir.diagnostic import CollcError, error
 from collc.ir.frozen import frozen
@@ -21,9 +22,13 @@ from ..registry.elements import element_text
 from .console import Console
 from .failures import Failures
 from .inputs import load, require_own_profile, settings, targets
+from .tabular import Tables, is_printed, require_one_form, show, wants_table
 from .watcher import Watcher, show_times
 
-__all__ = ["compile", "outputs_list", "outputs_object"]
+if TYPE_CHECKING:
+    from ..tables.columns import Cell
+
+__all__ = ["compile", "outputs_list", "outputs_object", "outputs_tables", "require_one_output"]
 
 
 @frozen(eq=False)
@@ -120,16 +125,20 @@ def _show(
     show_times(results, options, console)
     if console.verbose:
         _show_choices(results, console)
-    if not options.json:
+    if not wants_table(options):
         return
-    found = outputs_object([file for each in files for file in each], results)
-    if len(inputs) > 1:
-        sources = [one.path for one, each in zip(inputs, files, strict=True) for _ in each] if files else []
-        listed = found["outputs"]
-        assert isinstance(listed, list)
-        found["outputs"] = [{**entry, "input": path} for entry, path in zip(listed, sources, strict=True)]
-    pipelines = {"pipelines": _pipelines(results)} if options.print_pipeline else {}
-    console.json(found | pipelines | failures.objects())
+    sources = [one.path for one, each in zip(inputs, files, strict=True) for _ in each] if files else []
+
+    def document() -> Mapping[str, object]:
+        found = outputs_object([file for each in files for file in each], results)
+        if len(inputs) > 1:
+            listed = found["outputs"]
+            assert isinstance(listed, list)
+            found["outputs"] = [{**entry, "input": path} for entry, path in zip(listed, sources, strict=True)]
+        pipelines = {"pipelines": _pipelines(results)} if options.print_pipeline else {}
+        return found | pipelines | failures.objects()
+
+    show(options, console, outputs_tables([file for each in files for file in each], results), document, lambda: "")
 
 
 def _show_choices(results: Sequence[CollectiveResult], console: Console) -> None:
@@ -169,15 +178,19 @@ def _check_options(options: SimpleNamespace) -> None:
             hint=hint,
             exit_status=2,
         )
-    if options.json and options.o == STDOUT:
-        raise error(
-            "C0001",
-            "--json and -o - would both write to standard output",
-            hint="write to a file",
-            exit_status=2,
-        )
+    require_one_output(options)
     if len(options.files) > 1:
         _check_for_several(options)
+
+
+def require_one_output(options: SimpleNamespace) -> None:
+    """Raise C0001 if standard output would get a file and a table or an object, or several of these."""
+    require_one_form(options, [path for path in options.files if path != STDIN])
+    printed = [f"--{name}" for name in ("json", "csv", "markdown") if is_printed(options, name)]
+    printed += ["--table"] if options.table and not printed else []
+    if printed and options.o == STDOUT:
+        message = f"{printed[0]} and -o - would both write to standard output"
+        raise error("C0001", message, hint="write to a file", exit_status=2)
 
 
 def _check_for_several(options: SimpleNamespace) -> None:
@@ -320,7 +333,28 @@ def outputs_object(files: Sequence[NamedFile], results: Sequence[CollectiveResul
     }  # fmt: skip
 
 
-def outputs_list(files: Sequence[NamedFile]) -> list[dict[str, object]]:
+def outputs_tables(files: Sequence[NamedFile], results: Sequence[CollectiveResult]) -> Tables:
+    """Return the tables by name: the files, the programs, and what `auto` chose."""
+    from ..costing.tables import choice_tables
+    from ..tables.columns import Table
+    from ..tables.further import FILES, PROGRAMS
+
+    return {
+        "files": lambda: Table(FILES, outputs_list(files)),
+        "programs": lambda: Table(PROGRAMS, [row for result in results for row in _program_rows(result)]),
+        **choice_tables(results),
+    }
+
+
+def _program_rows(result: CollectiveResult) -> Iterator[dict[str, Cell]]:
+    from ..costing.tables import title_of
+
+    for one in result.each:
+        if one.made is not None:
+            yield {"name": title_of(one), **_program_row(one.made)}
+
+
+def outputs_list(files: Sequence[NamedFile]) -> list[dict[str, Cell]]:
     """Return the JSON objects of files."""
     from hashlib import sha256
 
@@ -362,25 +396,21 @@ def _pipelines(results: Sequence[CollectiveResult]) -> list[dict[str, object]]:
 def _program_object(program: AnyProgram | None, members: tuple[int, ...] | None) -> dict[str, object] | None:
     if program is None:
         return None
+    row = _program_row(program)
+    if members is None or isinstance(program, SymmetricProgram):
+        return {**row}
+    return {**row, "participants": list(participants(program, members))}
+
+
+def _program_row(program: AnyProgram) -> dict[str, Cell]:
+    """Return the numbers of a program; in one of one rank and a group all ranks are alike."""
     if isinstance(program, SymmetricProgram):
-        return _template_object(program)
-    taking_part = {} if members is None else {"participants": list(participants(program, members))}
+        steps, blocks = program.batched.block_start, program.seed.num_blocks
+    else:
+        steps = program.block_start
+        blocks = int((program.rank_blocks[1:] - program.rank_blocks[:-1]).max(initial=0))
     return {
-        "ranks": program.num_ranks,
-        "threadblocks_max": int((program.rank_blocks[1:] - program.rank_blocks[:-1]).max(initial=0)),
-        "channels": program.num_channels,
-        "steps_max": int((program.block_start[1:].astype(int) - program.block_start[:-1]).max(initial=0)),
-        "instructions": program.num_instructions,
-        "chunks": program.chunks,
-        **taking_part,
-    }
-
-
-def _template_object(program: SymmetricProgram) -> dict[str, object]:
-    """Return the same numbers of a program of one rank and a group: all ranks are alike."""
-    steps = program.batched.block_start
-    return {
-        "ranks": program.num_ranks, "threadblocks_max": program.seed.num_blocks, "channels": program.num_channels,
+        "ranks": program.num_ranks, "threadblocks_max": blocks, "channels": program.num_channels,
         "steps_max": int((steps[1:].astype(int) - steps[:-1]).max(initial=0)),
         "instructions": program.num_instructions, "chunks": program.chunks,
     }  # fmt: skip

@@ -14,9 +14,10 @@ from collc.ir.diagnostic import error
 from ..files.naming import NamedFile, name_files, stem_of
 from ..files.texts import STDOUT, Output, check_writable, is_folder, output_folder, write_all
 from ..tools.conversion import Converted, convert_text
-from .compile import outputs_object
+from .compile import outputs_object, outputs_tables, require_one_output
 from .console import Console
 from .inputs import read, settings, targets
+from .tabular import show, wants_table
 from .watcher import Watcher, show_times
 
 __all__ = ["convert"]
@@ -41,15 +42,15 @@ def convert(options: SimpleNamespace, console: Console) -> int:
     watcher.ends()
     _write(files, options, console)
     show_times([converted.result for converted in done], options, console)
-    if options.json:
-        console.json(outputs_object(files, [converted.result for converted in done]))
+    results = [converted.result for converted in done]
+    if wants_table(options):
+        show(options, console, outputs_tables(files, results), lambda: outputs_object(files, results), lambda: "")
     return 0
 
 
 def _check(options: SimpleNamespace) -> None:
     """Raise C0001 or C0021 for options that do not fit together."""
-    if options.json and options.o == STDOUT:
-        raise error("C0001", "--json and -o - would both write to standard output", exit_status=2)
+    require_one_output(options)
     several = len(options.files) > 1 and options.o is not None and not is_folder(options.o)
     if several:
         found = f"the outputs of {len(options.files)} files cannot go to one `{options.o}`"

@@ -8,17 +8,19 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, TypeAlias
 
 from collc.ir.collective import Collective
-from collc.ir.costs.busbw import bus_factor_of
-from collc.ir.costs.cost import Cost, assumptions, predicted_time
+from collc.ir.costs.cost import Cost, assumptions
 from collc.ir.diagnostic import error
-from collc.ir.progress import counting
 from collc.ir.schedule import Schedule
 from collc.ir.spec import Option
 from collc.ir.symmetric_program import AnyProgram
 
+from ..costing.orbits import Orbits
+from ..costing.points import Pricing, Row, overheads, priced, sizes_of
+from ..costing.tables import cost_tables, orbits_in, title_of
+from ..costing.trees import forest_report
 from ..driver.compilation import make_jobs
 from ..driver.result import CollectiveResult
-from ..driver.sizes import algorithm_name, at_size, cost_at_size, is_planned_by_size, num_pieces, own_size
+from ..driver.sizes import is_planned_by_size, own_size
 from ..driver.spans import span
 from ..driver.whole import Whole, wholes
 from ..tables.forms import rational
@@ -27,14 +29,14 @@ from .baselines import baselines_object, baselines_rows, baselines_text, compare
 from .console import Console
 from .cost_bounds import bandwidth_rows, bound_object, steps_bound_text
 from .cost_counts import counts_object, counts_rows
-from .cost_forest import forest_object, forest_report, forest_rows
+from .cost_forest import forest_object, forest_rows
 from .cost_plan import plan_object, plan_rows, plan_time_of
 from .failures import Failures
 from .inputs import load, settings
-from .points import Row, legend, overheads_object, point_cells, point_objects, point_table
-from .roots import Orbits, orbit_object, orbits_object, orbits_of, orbits_text
+from .points import legend, overheads_object, point_objects, point_table
+from .roots import orbit_object, orbits_object, orbits_text
 from .table import table
-from .tabular import require_one_form, show, together
+from .tabular import Tables, require_one_form, show, together
 from .together import whole_object, whole_text
 from .watcher import Watcher, show_times
 
@@ -46,10 +48,6 @@ if TYPE_CHECKING:
     from ..driver.result import Settings
 
 __all__ = ["cost", "cost_object"]
-
-#: Sizes (bytes) of the predictions if neither the command line nor the file names one.
-DEFAULT_SIZES = (1 << 10, 1 << 20, 1 << 30)
-
 
 #: collective -> the options of its scheduler in the file
 Requested: TypeAlias = dict[str, tuple[Option, ...]]
@@ -77,7 +75,7 @@ def cost(options: SimpleNamespace, console: Console) -> int:
     requested = {job.request.name: job.request.schedule.options for job in jobs if job.request is not None}
     console.progress("cost and bounds")
     with span("cost and bounds", "cost"):
-        _show(list(wholes(jobs, results)), results, requested, failures, options, console)
+        _show(list(wholes([job.block for job in jobs], results)), results, requested, failures, options, console)
     return failures.report(console)
 
 
@@ -87,7 +85,7 @@ def _show(
 ) -> None:  # fmt: skip
     show(
         options, console,
-        lambda: _baselines(results, failures, options, requested) if options.baselines else _table(results, options),
+        _tables(blocks, results, requested, failures, options),
         lambda: _document(results, failures, options, requested, blocks),
         lambda: "\n".join([
             *failures.each(results, _name, lambda r: _whole_text(r, options, console, requested)),
@@ -113,33 +111,21 @@ def _document(
 
 
 def _orbits(results: Sequence[CollectiveResult], options: SimpleNamespace) -> list[Orbits]:
-    """Return the collectives with several roots, with the times of the algorithm that serves each size."""
-    found = []
-    for result in (one for one in results if one.request.roots is not None):
-        times = dict[int, Fraction]()
-        for one in result.each:
-            low, high = (0, None) if one.window is None else (one.window.low, one.window.high)
-            sizes = [size for size in _sizes(one, options) if low <= size and (high is None or size <= high)]
-            times |= {size: _row(one, size, options).time for size in sizes}
-        found.append((result.request, times))
-    return orbits_of(found)
+    return orbits_in(results, _pricing(options))
 
 
-def _table(results: Sequence[CollectiveResult], options: SimpleNamespace) -> Table:
-    """Return a row for every size of every schedule."""
-    from collc.tables.columns import Table, with_floats
-    from collc.tables.listed import COST
+def _pricing(options: SimpleNamespace) -> Pricing:
+    return Pricing(tuple(options.size or ()), options.alpha, options.bandwidth, options.gamma, options.epsilon)
 
-    rows = []
-    for one in (one for result in results for one in result.each):
-        c = one.cost
-        name = one.name if one.window is None else f"{one.name}, {one.window.label}"
-        about = with_floats({
-            "name": name, "collective": c.collective, "ranks": c.ranks, "scheduler": c.scheduler, "T_L": c.T_L,
-            "T_B": c.T_B, "time_per_byte": c.time_per_byte, "time_per_byte_bound": c.time_per_byte_bound,
-        })  # fmt: skip
-        rows += [{**about, **cells} for cells in point_cells(_rows(one, options))]
-    return Table(COST, rows)
+
+def _tables(
+    blocks: Sequence[Whole], results: Sequence[CollectiveResult], requested: Requested, failures: Failures,
+    options: SimpleNamespace,
+) -> Tables:  # fmt: skip
+    """Return the tables by name; with ``--baselines`` theirs is the first."""
+    baselines: Tables = {"baselines": lambda: _baselines(results, failures, options, requested)}
+    others = cost_tables(results, lambda: blocks, _pricing(options))
+    return {**baselines, **others} if options.baselines else {**others, **baselines}
 
 
 def _baselines(
@@ -175,7 +161,7 @@ def _one_object(result: CollectiveResult, options: SimpleNamespace) -> dict[str,
         **_fluid_object(_fluid(result)),
         **plan_object(plan_time_of(result)),
         "assumed": _assumed(c, options),
-        **overheads_object(c.reduced, *_overheads(c, options)),
+        **overheads_object(c.reduced, *overheads(c, _pricing(options))),
         **counts_object(_collective(result)),
         **orbit_object(result.request),
         **({"remarks": list(result.remarks)} if result.remarks else {}),
@@ -186,9 +172,9 @@ def _one_object(result: CollectiveResult, options: SimpleNamespace) -> dict[str,
 def _whole_text(result: CollectiveResult, options: SimpleNamespace, console: Console, requested: Requested) -> str:
     texts = []
     for one in result.each:
-        name = one.name if one.window is None else f"{one.name}, {one.window.label}"
+        name = title_of(one)
         c, rows = one.cost, _rows(one, options)
-        gamma, epsilon = _overheads(c, options)
+        gamma, epsilon = overheads(c, _pricing(options))
         report, plan = forest_report(one), plan_time_of(one)
         text = _text(name, c, rows, _fluid(one), options.bandwidth, report, gamma, _collective(one), plan)
         replanned = is_planned_by_size(one) and {row.size for row in rows} != {own_size(one)}
@@ -216,23 +202,11 @@ def _exact(options: SimpleNamespace) -> Settings:
 
 def _rows(result: CollectiveResult, options: SimpleNamespace) -> tuple[Row, ...]:
     """Return the predicted time at every size, of the schedule that is planned for this size."""
-    return tuple(_row(result, size, options) for size in counting(_sizes(result, options), "sizes"))
+    return priced(result, _pricing(options))
 
 
 def _sizes(result: CollectiveResult, options: SimpleNamespace) -> Sequence[int]:
-    """Return the sizes (bytes) of the predictions: those of the command line, else the collective's own."""
-    own = own_size(result)
-    found: Sequence[int] = options.size or ([own] if own is not None else DEFAULT_SIZES)
-    return found
-
-
-def _row(base: CollectiveResult, size: int, options: SimpleNamespace) -> Row:
-    planned = at_size(base, size)
-    c, (gamma, epsilon) = cost_at_size(planned, base), _overheads(base.plain_cost, options)
-    return Row(
-        size, predicted_time(c, size, options.alpha, options.bandwidth, gamma, epsilon), c.steps, num_pieces(planned),
-        bus_factor_of(_collective(base)), c.reduced, gamma, algorithm_name(planned),
-    )  # fmt: skip
+    return sizes_of(result, _pricing(options))
 
 
 def _collective(result: CollectiveResult) -> Collective:
@@ -259,12 +233,6 @@ def _fluid_object(fluid: Unchunked | None) -> dict[str, object]:
 
 def _assumed(c: Cost, options: SimpleNamespace) -> list[str]:
     return list(assumptions(c, options.alpha, options.bandwidth))
-
-
-def _overheads(c: Cost, options: SimpleNamespace) -> tuple[Fraction, Fraction]:
-    """Return gamma and epsilon, of the options or the topology."""
-    gamma = c.gamma if options.gamma is None else options.gamma
-    return gamma, c.epsilon if options.epsilon is None else options.epsilon
 
 
 def cost_object(result: CollectiveResult) -> dict[str, object] | None:

@@ -6,41 +6,19 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-import attrs
-
 from collc.ir.collective import UNEVEN
 from collc.ir.costs.cost import Cost, algbw
 
+from ..costing.trees import part_of, scale_of
 from ..messages.quantities import show_bandwidth, show_size
 from ..tables.forms import rational
 
 if TYPE_CHECKING:
     from collc.passes.synthesis.forest.report import ForestReport
 
-    from ..driver.result import CollectiveResult
-
-__all__ = ["forest_object", "forest_report", "forest_rows", "rational"]
+__all__ = ["forest_object", "forest_rows", "rational"]
 
 Row = tuple[str, str, str]
-
-
-def forest_report(result: CollectiveResult) -> ForestReport | None:
-    """Return what the scheduler of forests says of its trees; None for other schedulers."""
-    passes = result.plans[0].passes if result.plans else ()
-    if result.forest is None or not passes or not result.request.problem.is_whole:
-        return None
-    from collc.passes.synthesis.forest.report import report
-
-    found = report(passes[0], result.request.problem, result.allreduce_bound)
-    return found if found is None or found.sizes is not None else attrs.evolve(found, sizes=_chosen_sizes(result))
-
-
-def _chosen_sizes(result: CollectiveResult) -> tuple[int, int | None] | None:
-    """Return the sizes for which `auto` chose a schedule (bytes, both ends included); None without `auto`."""
-    if result.window is not None:
-        return result.window.low, result.window.high
-    one = None if result.choice is None else result.choice.intervals[0]
-    return None if one is None else (one.low, one.high)
 
 
 def forest_rows(c: Cost, report: ForestReport | None, bandwidth: Fraction | None) -> list[Row]:
@@ -69,12 +47,12 @@ def _per_root(c: Cost, report: ForestReport | None) -> str:
 
 
 def _choice_rows(c: Cost, report: ForestReport | None) -> list[Row]:
-    if report is None or report.one_over_x is None or _part(c, report) == 1:
+    if report is None or report.one_over_x is None or part_of(c, report) == 1:
         return []
     equal = c.collective == "allreduce" and not report.uneven
     best = "what equal shards allow" if equal else "the best bandwidth"
     trees = f"{report.k} trees {'in all' if report.whole else 'a root'}"
-    row = ("", f"{_percent(_part(c, report))} of {best}", f"reached by {trees}: k: optimal")
+    row = ("", f"{_percent(part_of(c, report))} of {best}", f"reached by {trees}: k: optimal")
     if len(report.tried) == 1:
         return [row, *_taken_rows(c, report)]
     tried = ", ".join(f"{k}: {_percent(part)}" for k, part in _best(report.tried))
@@ -84,7 +62,7 @@ def _choice_rows(c: Cost, report: ForestReport | None) -> list[Row]:
 def _taken_rows(c: Cost, report: ForestReport) -> list[Row]:
     if c.forest is None or report.sizes is None:
         return []
-    why = f"the fastest {_range(*report.sizes)}: {_percent(_part(c, report))} of the bandwidth"
+    why = f"the fastest {_range(*report.sizes)}: {_percent(part_of(c, report))} of the bandwidth"
     return [("k taken", str(c.forest.k), f"{why}, {c.forest.max_height} high")]
 
 
@@ -130,29 +108,16 @@ def forest_object(c: Cost, report: ForestReport | None, bandwidth: Fraction | No
     }  # fmt: skip
     if report is not None:
         found |= {
-            **rational("one_over_x_optimal", report.one_over_x and report.one_over_x * _scale(c)),
+            **rational("one_over_x_optimal", report.one_over_x and report.one_over_x * scale_of(c)),
             "k_optimal": report.k,
-            **rational("given_up", 1 - _part(c, report)),
+            **rational("given_up", 1 - part_of(c, report)),
             "k_tried": [{"k": k, **rational("part", part)} for k, part in report.tried],
         }  # fmt: skip
     if report is not None and report.allreduce is not None:
         for name in ("value", "reached", "composed"):
             key = "allreduce_bound" if name == "value" else f"allreduce_{name}"
-            found |= rational(key, getattr(report.allreduce, name) / _scale(c))
+            found |= rational(key, getattr(report.allreduce, name) / scale_of(c))
     return found
-
-
-def _scale(c: Cost) -> int:
-    return 10**9 if c.unit == "B/s" else 1
-
-
-def _part(c: Cost, report: ForestReport) -> Fraction:
-    """Return the part of the best bandwidth that the trees have."""
-    if c.forest is None or not c.forest.one_over_x or report.one_over_x is None:
-        return Fraction(1)
-    if report.uneven and report.allreduce is not None:
-        return 1 / (report.allreduce.value * c.forest.time_per_byte)
-    return min(report.one_over_x * _scale(c) / c.forest.one_over_x, Fraction(1))
 
 
 def _percent(part: Fraction) -> str:

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from ..messages.explain import all_codes, explanation
 from ..tables.columns import Table
 from ..tables.listed import CODES
+from ..tools.listing import listing
 from .arguments import usage_error
 from .console import Console
 from .table import table
@@ -21,7 +22,7 @@ def explain(options: SimpleNamespace, console: Console) -> int:
         codes = all_codes()
         titles = [(code, text.partition("\n")[0]) for code, text in codes.items()]
         rows = [{"code": code, "title": title} for code, title in titles]
-        show(options, console, lambda: Table(CODES, rows), lambda: {"codes": rows}, lambda: table(titles))
+        show(options, console, lambda: listing("codes"), lambda: {"codes": rows}, lambda: table(titles))
         return 0
     code = options.files[0].upper()
     text = explanation(code)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
-
-import attrs
 
 from collc.ir.costs.cost import DEFAULT_ALPHA, DEFAULT_BANDWIDTH
 from collc.ir.diagnostic import warning
@@ -21,16 +19,17 @@ from ..messages.quantities import show_bandwidth, show_size, show_time
 from ..tools.building import Questions
 from ..tools.finding import DEFAULT_SIZE, Frontier, Wanted
 from ..tools.finding import find as find_topologies
-from ..tools.frontier_table import frontier_table, row_cells
+from ..tools.frontier_table import by_size, fastest_rows, fastest_table, frontier_table, row_cells
 from .arguments import usage_error
 from .console import Console
 from .find_building import extra_cells, extra_head
 from .searching import workers
 from .signals import Terminated
 from .table import table
-from .tabular import require_one_form, show
+from .tabular import Tables, require_one_form, show
 
 if TYPE_CHECKING:
+    from ..tables.columns import Cell
     from ..training.objectives import Objective
 
 __all__ = ["find"]
@@ -73,7 +72,7 @@ def _show_expansions(found: Frontier, options: SimpleNamespace, console: Console
             work=work,
         )  # fmt: skip
     show(
-        options, console, lambda: growth_table(larger),
+        options, console, {"expansions": lambda: growth_table(larger), **_tables(found, options)},
         lambda: {**_document(found, options), "expansions": growth_objects(larger)},
         lambda: _text(found, options) + growth_text(found, larger),
     )  # fmt: skip
@@ -172,13 +171,16 @@ def _say(console: Console, text: str) -> None:
 
 
 def _show(found: Frontier, options: SimpleNamespace, console: Console) -> None:
-    show(
-        options,
-        console,
-        lambda: frontier_table(found),
-        lambda: _document(found, options),
-        lambda: _text(found, options),
-    )
+    show(options, console, _tables(found, options), lambda: _document(found, options), lambda: _text(found, options))
+
+
+def _tables(found: Frontier, options: SimpleNamespace) -> Tables:
+    sizes = options.size or [found.wanted.size]
+    has_sizes = found.wanted.workload is None
+    return {
+        "frontier": lambda: frontier_table(found),
+        **({"sizes": lambda: fastest_table(found, sizes)} if has_sizes else {}),
+    }
 
 
 # ---- text
@@ -267,28 +269,17 @@ def _fastest(found: Frontier, sizes: list[int]) -> str:
     """Return the fastest topology for each of several sizes; the star is for the first."""
     rows = [
         (show_size(size), show_time(time or 0.0), "" if row is None else _expression(row))
-        for size, row, time in _by_size(found, sizes)
+        for size, row, time in by_size(found, sizes)
     ]
     head = ("size", "time", "fastest")
     return f"  * fastest at {rows[0][0]}\n\n" + table(rows, head=head, right=(0, 1), indent="  ")
 
 
-def _by_size(found: Frontier, sizes: list[int]) -> Iterator[tuple[int, Row | None, float | None]]:
-    """Yield every size with the topology of the least time, and that time."""
-    for size in sizes:
-        best = attrs.evolve(found, wanted=attrs.evolve(found.wanted, size=size))
-        yield size, best.best, None if best.best is None else best.wanted.time(best.best)
-
-
 # ---- JSON
 
 
-def _points(found: Frontier, sizes: list[int]) -> list[dict[str, object]]:
-    return [
-        {"size_bytes": size, "time_us": None if time is None else time * 1e6,
-         "best": None if row is None else row.expression}
-        for size, row, time in _by_size(found, sizes)
-    ]  # fmt: skip
+def _points(found: Frontier, sizes: Sequence[int]) -> list[dict[str, Cell]]:
+    return [{key: value for key, value in row.items() if key != "scheduler"} for row in fastest_rows(found, sizes)]
 
 
 def frontier_object(found: Frontier) -> dict[str, object]:

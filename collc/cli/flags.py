@@ -13,10 +13,13 @@ __all__ = [
     "CALIBRATION",
     "CHOICE",
     "CONVERSION",
+    "COST_FORMS",
     "DEPENDENCIES",
     "ENVIRONMENT",
     "FAULTS",
     "FIND",
+    "FIND_FORMS",
+    "FIT_FORMS",
     "GENERAL",
     "IMPORT",
     "INPUT",
@@ -30,10 +33,12 @@ __all__ = [
     "PROFILE",
     "RUN",
     "SEARCH",
+    "SIMULATE_FORMS",
     "SIMULATION",
     "TRAINING",
     "VERIFY",
     "ranges",
+    "several_forms",
     "workers",
 ]
 
@@ -193,6 +198,25 @@ JSON = Opt(("--json",), "print one JSON object on standard output")
 CSV = Opt(("--csv",), "print the table as CSV, or write it into FILE", "joined", "FILE", writes=True)
 MARKDOWN = Opt(("--markdown",), "print the table as Markdown, or write it into FILE", "joined", "FILE", writes=True)
 FORMS = (JSON, CSV, MARKDOWN)
+
+
+def several_forms(first: str, *others: str) -> tuple[Opt, ...]:
+    """Return the forms of a verb with several tables, and the option that chooses one of them by its name."""
+    lines, names = list[str](), [f"{first} (default)", *others]
+    for name in names:
+        if not lines or len(lines[-1]) + len(name) > 66:
+            lines.append("")
+        lines[-1] += f"{name}, " if name != names[-1] else name
+    help = "the table that --csv, --markdown or text show:\n" + "\n".join(line.rstrip() for line in lines)
+    return (*FORMS, Opt(("--table",), help, "value", "NAME", choices=(first, *others), shown_as="--table=NAME"))
+
+
+COST_FORMS = several_forms(
+    "points", "schedules", "tried", "auto", "candidates", "skipped", "roots", "orbits", "together", "parts", "baselines"
+)
+SIMULATE_FORMS = several_forms("points", "steps", "schedules", "crossovers", "roots", "orbits", "together")
+FIND_FORMS = several_forms("frontier", "sizes", "expansions")
+FIT_FORMS = several_forms("points", "alphas", "lines", "choices")
 PROFILE = Opt(
     ("--profile",), "write what took the time into FILE, as a Chrome trace (Perfetto):\n"
     "collectives, passes and checks, with memory and rows", "value", "FILE", writes=True,
@@ -227,7 +251,7 @@ OUTPUT = (
     Opt(("--write-if-changed",), "do not touch outputs with unchanged content"),
     Opt(("--cache",), "keep compiled files, and take them from the cache for the same inputs\n"
         "(default folder: `collc cache` prints it)", "joined", "DIR"),
-    JSON,
+    *several_forms("files", "programs", "auto", "candidates", "skipped"),
 )  # fmt: skip
 DEPENDENCIES = (
     Opt(("-M",), "print only the dependencies, as a make rule"),

@@ -12,15 +12,14 @@ from collc.passes import PASSES, SCHEDULERS
 
 from ..reading import FORMATS
 from ..tables.columns import Table
-from ..tables.listed import NAMES, OPTIONS, SCHEDULED, TOPOLOGIES
+from ..tables.listed import NAMES, OPTIONS, TOPOLOGIES
+from ..tools.listing import described, known_name, listing
 from .arguments import usage_error
 from .console import Console
 from .table import table
 from .tabular import show
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from ..registry.options import OptionHelp
 
 __all__ = ["formats", "passes", "schedulers", "targets", "topologies"]
@@ -30,8 +29,8 @@ def targets(options: SimpleNamespace, console: Console) -> int:
     """List the targets, or the options of one."""
     names = {name: entry[2] for name, entry in TARGETS.items()}
     if options.files:
-        name = _known(options.files[0], names, "target")
-        return _one("target", name, names[name], _described(name, "target"), options, console)
+        name = known_name(options.files[0], names, "target")
+        return _one("target", name, names[name], described(name, "target"), options, console)
     return _all("targets", names, options, console)
 
 
@@ -39,8 +38,8 @@ def passes(options: SimpleNamespace, console: Console) -> int:
     """List the passes, or the options of one."""
     names = {name: entry[2] for name, entry in PASSES.items()}
     if options.files:
-        name = _known(options.files[0], names, "pass")
-        return _one("pass", name, names[name], _described(name, "pass"), options, console)
+        name = known_name(options.files[0], names, "pass")
+        return _one("pass", name, names[name], described(name, "pass"), options, console)
     return _all("passes", names, options, console)
 
 
@@ -48,20 +47,20 @@ def schedulers(options: SimpleNamespace, console: Console) -> int:
     """List the schedulers, or the options of one: those of the pass that synthesizes."""
     names = {name: one.summary for name, one in SCHEDULERS.items()}
     if options.files:
-        name = _known(options.files[0], names, "scheduler")
+        name = known_name(options.files[0], names, "scheduler")
         one = SCHEDULERS[name]
-        described = _described(name, "pass") if name in PASSES else _auto()
+        own = described(name, "scheduler")
         more = {"collectives": list(one.collectives), "networks": one.networks}
-        return _one("scheduler", name, names[name], described, options, console, more)
-    listed = [
-        {"name": name, "summary": one.summary, "collectives": ", ".join(one.collectives), "networks": one.networks}
+        return _one("scheduler", name, names[name], own, options, console, more)
+    rows = [
+        {"name": name, "summary": one.summary, "collectives": list(one.collectives), "networks": one.networks}
         for name, one in SCHEDULERS.items()
     ]
-    rows = [{**row, "collectives": row["collectives"].split(", ")} for row in listed]
     lines = [
-        line for row in listed for line in ((row["name"], row["summary"]), ("", f"takes {row['collectives']}"))
+        line for name, one in SCHEDULERS.items()
+        for line in ((name, one.summary), ("", f"takes {', '.join(one.collectives)}"))
     ]  # fmt: skip
-    show(options, console, lambda: Table(SCHEDULED, listed), lambda: {"schedulers": rows}, lambda: table(lines))
+    show(options, console, lambda: listing("schedulers"), lambda: {"schedulers": rows}, lambda: table(lines))
     return 0
 
 
@@ -70,12 +69,12 @@ def formats(options: SimpleNamespace, console: Console) -> int:
     names = {name: one.summary for name, one in FORMATS.items()}
     imported = {name: one.summary for name, one in IMPORTS.items()}
     if options.files:
-        return _format(_known(options.files[0], {**names, **imported}, "format"), options, console)
+        return _format(known_name(options.files[0], {**names, **imported}, "format"), options, console)
     listed = {key: [{"name": n, "summary": text} for n, text in known.items()]
               for key, known in (("formats", names), ("imports", imported))}  # fmt: skip
     title = "\nformats that `collc import` reads:\n"
     show(
-        options, console, lambda: Table(NAMES, [*listed["formats"], *listed["imports"]]), lambda: listed,
+        options, console, lambda: listing("formats"), lambda: listed,
         lambda: table(list(names.items())) + title + table(list(imported.items())),
     )  # fmt: skip
     return 0
@@ -110,7 +109,7 @@ def topologies(options: SimpleNamespace, console: Console) -> int:
 
             hint = f"add --as, which writes its network: collc topologies {quote(options.files[0])} --as dot"
             raise usage_error(f"`{options.files[0]}` is an expression or a file, not the name of a family", hint)
-        name = _known(options.files[0], both, "graph family")
+        name = known_name(options.files[0], both, "graph family")
         groups, more = {"topologies": {name: both[name]}}, _more(name) if name in FAMILIES else {}
     else:
         groups, more = {"topologies": families, "operators": OPERATORS}, {}
@@ -137,48 +136,19 @@ def _more(name: str) -> dict[str, list[str]]:
     return details(name)
 
 
-def _known(name: str, names: Iterable[str], what: str) -> str:
-    """Return ``name`` if it is one of ``names``, else raise the error of its kind."""
-    if name in names:
-        return name
-    from collc.ir.diagnostic import nearest
-
-    code = {"target": "C0007", "pass": "C0008", "scheduler": "C0015"}.get(what, "C0001")
-    renamed = PASSES.hint(name) if what == "pass" and name in PASSES.renamed else None
-    hint = renamed or nearest(name, names) or f"known: {', '.join(names)}"
-    raise usage_error(f"there is no {what} `{name}`", hint, code)
-
-
-def _described(name: str, what: str) -> Sequence[OptionHelp]:
-    from ..registry.classes import pass_class, target_class
-    from ..registry.options import describe
-
-    return describe(target_class(name) if what == "target" else pass_class(name))
-
-
-def _auto() -> Sequence[OptionHelp]:
-    """Return the options of the one scheduler that is no pass."""
-    from ..registry.options import describe
-    from ..selection import Auto
-
-    return describe(Auto)
-
-
 def _all(key: str, names: Mapping[str, str], options: SimpleNamespace, console: Console) -> int:
     rows = [{"name": name, "summary": summary} for name, summary in names.items()]
-    show(options, console, lambda: Table(NAMES, rows), lambda: {key: rows}, lambda: table(list(names.items())))
+    show(options, console, lambda: listing(key), lambda: {key: rows}, lambda: table(list(names.items())))
     return 0
 
 
 def _one(
-    what: str, name: str, summary: str, described: Sequence[OptionHelp], options: SimpleNamespace, console: Console,
+    what: str, name: str, summary: str, own: Sequence[OptionHelp], options: SimpleNamespace, console: Console,
     more: Mapping[str, str | Sequence[str]] | None = None,
 ) -> int:  # fmt: skip
     """Print one of a kind with its options, and what else is known of it (``more``)."""
-    listed = [{"name": o.name, "type": o.kind, "default": o.default, "help": o.help} for o in described]
-    rows = [
-        (o.name, o.kind, f"default {o.default}" if o.default != "required" else "required", o.help) for o in described
-    ]
+    listed = [{"name": o.name, "type": o.kind, "default": o.default, "help": o.help} for o in own]
+    rows = [(o.name, o.kind, f"default {o.default}" if o.default != "required" else "required", o.help) for o in own]
     text = f"{name}: {summary}\n"
     for key, value in (more or {}).items():
         text += f"{key}: {value if isinstance(value, str) else ', '.join(value)}\n"

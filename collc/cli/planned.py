@@ -15,9 +15,9 @@ from collc.ir.schedule import Forest
 from collc.ir.spec import Problem
 from collc.passes.synthesis.groups.applied import messages_of
 
+from ..costing.points import Row
 from ..driver.result import CollectiveResult
 from ..driver.sizes import algorithm_name, at_size, is_planned_by_size, num_pieces, scheduler_of
-from .points import Row
 
 if TYPE_CHECKING:
     from collc.backends.simulator import Level as Simulable

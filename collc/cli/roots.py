@@ -2,51 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from fractions import Fraction
-
-from collc.ir.frozen import frozen
 from collc.ir.ranges import runs
-from collc.ir.roots import Roots
 from collc.ir.shown import counted
 from collc.ir.spec import CollectiveRequest
 
+from ..costing.orbits import Orbits, root_rows
 from ..messages.quantities import show_size, show_time
 from .table import table
 
-__all__ = ["Orbits", "orbit_object", "orbits_object", "orbits_of", "orbits_text"]
+__all__ = ["orbit_object", "orbits_object", "orbits_text"]
 
 #: the most runs of ranks in a line
 _MOST_RUNS = 8
-
-
-@frozen(eq=False)
-class Orbits:
-    """The orbits of the roots of one declaration: for each planned root the time (seconds) at each size (bytes)."""
-
-    roots: Roots
-    times: Mapping[int, Mapping[int, Fraction]]
-
-    def extremes(self, size: int) -> tuple[int, int]:
-        """Return the planned roots with the least time at a size, and with the most; the first of equals."""
-        at = {root: times[size] for root, times in self.times.items()}
-        return min(at, key=lambda root: at[root]), max(at, key=lambda root: at[root])
-
-    @property
-    def sizes(self) -> Sequence[int]:
-        """The sizes at which all orbits have a time."""
-        first, *others = self.times.values()
-        return [size for size in first if all(size in times for times in others)]
-
-
-def orbits_of(times: Iterable[tuple[CollectiveRequest, Mapping[int, Fraction]]]) -> list[Orbits]:
-    """Return the declarations with several roots, given the times of every collective by size."""
-    found: dict[str, tuple[Roots, dict[int, Mapping[int, Fraction]]]] = {}
-    for request, of_sizes in times:
-        root = request.problem.collective.root
-        if request.roots is not None and root is not None:
-            found.setdefault(request.roots.name, (request.roots, {}))[1][root] = of_sizes
-    return [Orbits(roots, at) for roots, at in found.values()]
 
 
 def orbits_text(one: Orbits) -> str:
@@ -80,12 +47,6 @@ def orbit_object(request: CollectiveRequest | None) -> dict[str, object]:
 
 def orbits_object(one: Orbits) -> dict[str, object]:
     """Return the JSON object of a declaration; times are in microseconds."""
-    points = []
-    for size in one.sizes:
-        best, worst = one.extremes(size)
-        points.append({
-            "size_bytes": size, "best": best, "best_time_us": float(one.times[best][size] * 1_000_000),
-            "worst": worst, "worst_time_us": float(one.times[worst][size] * 1_000_000),
-        })  # fmt: skip
+    points = [{key: value for key, value in row.items() if key != "name"} for row in root_rows(one)]
     orbits = [{"planned": root, "served": list(one.roots.orbit(root))} for root in one.times]
     return {"name": one.roots.name, "orbits": orbits, "points": points}

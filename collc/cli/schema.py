@@ -6,9 +6,8 @@ from types import SimpleNamespace
 
 from collc.ir.diagnostic import nearest
 
-from ..tables.columns import Table
-from ..tables.listed import NAMES
 from ..tables.schemas import DOCUMENTS
+from ..tools.listing import listing
 from ..tools.schemas import schema_text
 from .arguments import usage_error
 from .console import Console
@@ -29,5 +28,5 @@ def schema(options: SimpleNamespace, console: Console) -> int:
         return 0
     rows = [{"name": name, "summary": summary} for name, (summary, _) in DOCUMENTS.items()]
     lines = [(name, summary) for name, (summary, _) in DOCUMENTS.items()]
-    show(options, console, lambda: Table(NAMES, rows), lambda: {"schemas": rows}, lambda: table(lines))
+    show(options, console, lambda: listing("schemas"), lambda: {"schemas": rows}, lambda: table(lines))
     return 0

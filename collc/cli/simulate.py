@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import partial
 from types import SimpleNamespace
@@ -21,20 +21,26 @@ from collc.ir.symmetric_program import SymmetricProgram
 from collc.ir.topology import Topology
 from collc.passes.synthesis.groups.applied import messages_of
 
+from ..costing.orbits import Orbits, orbit_rows, orbits_of, root_rows
+from ..costing.points import point_cells
 from ..driver.compilation import Job, make_jobs
 from ..driver.pipeline import plan
+from ..driver.simulation_rows import link_of, simulation_row, step_rows
 from ..driver.whole import on_its_part
 from ..files.texts import Output, check_writable, write_all
 from ..messages.quantities import show_size, show_size_about
+from ..tables import further
+from ..tables.columns import Cell, Table, with_floats
 from ..tables.forms import rational
+from ..tables.listed import SIMULATION
 from .console import Console
 from .failures import Failures
 from .inputs import load, settings
 from .planned import Compiled, Listed, Planned, Read, Sent, Source
-from .points import legend, overheads_object, point_cells, point_objects, point_table
-from .roots import Orbits, orbits_object, orbits_of, orbits_text
+from .points import legend, overheads_object, point_objects, point_table
+from .roots import orbits_object, orbits_text
 from .table import table
-from .tabular import require_one_form, show, together
+from .tabular import Tables, require_one_form, show, together
 from .together import simulated_object, simulated_text
 from .watcher import Watcher, show_times
 
@@ -42,9 +48,9 @@ if TYPE_CHECKING:
     from collc.backends.simulator import Crossover, Simulation, Traffic
     from collc.ir.levels import Executable
     from collc.ir.spec import Spec
-    from collc.tables.columns import Table
 
     from ..driver.result import CollectiveResult, Settings
+    from ..tables.columns import Column
 
 __all__ = ["simulate"]
 
@@ -103,27 +109,43 @@ def simulate(options: SimpleNamespace, console: Console) -> int:
     if not failures:
         _write_pictures(entries, spec, start, options, console)
     show(
-        options, console, lambda: _table(entries), lambda: _document(entries, options, failures, blocks, orbits),
+        options, console, _tables(entries, options, blocks, orbits),
+        lambda: _document(entries, options, failures, blocks, orbits),
         lambda: "\n".join([_text(entries, options, blocks), *map(orbits_text, orbits)]) if entries else "",
     )  # fmt: skip
     return failures.report(console)
 
 
-def _table(entries: Sequence[_Entry]) -> Table:
-    """Return a row for every size of every collective."""
-    from collc.tables.columns import Table, with_floats
-    from collc.tables.listed import SIMULATION
+def _tables(entries: Sequence[_Entry], options: SimpleNamespace, blocks: _Blocks, orbits: Sequence[Orbits]) -> Tables:
+    """Return the tables by name; with ``--steps`` that of the steps is the first."""
+    found: Tables = {
+        "points": lambda: _table(SIMULATION, (_points(entry) for entry in entries)),
+        "steps": lambda: _table(further.STEPS, (step_rows(entry.name, entry.simulation) for entry in entries)),
+        "schedules": lambda: Table(further.SIMULATIONS, [simulation_row(e.name, e.simulation) for e in entries]),
+        "crossovers": lambda: Table(further.CROSSOVERS, _changes(entries)),
+        "roots": lambda: _table(further.ROOTS, map(root_rows, orbits)),
+        "orbits": lambda: _table(further.ORBITS, map(orbit_rows, orbits)),
+        "together": lambda: Table(further.TOGETHER_SIMULATED, [
+            with_floats({"collectives": ", ".join(names), "time": time}) for names, time in blocks
+        ]),
+    }  # fmt: skip
+    return {"steps": found["steps"], **found} if options.steps else found
 
-    rows = []
-    for entry in entries:
-        s = entry.simulation
-        about = with_floats({
-            "name": entry.name, "collective": s.traffic.collective.name, "ranks": s.traffic.collective.num_ranks,
-            "scheduler": s.traffic.scheduler, "topology": s.topology.name, "routing": s.routing,
-            "congestion": s.congestion,
-        })  # fmt: skip
-        rows += [{**about, **cells} for cells in point_cells(entry.planned.rows)]
-    return Table(SIMULATION, rows)
+
+def _table(columns: Sequence[Column], rows: Iterable[Iterable[Mapping[str, Cell]]]) -> Table:
+    return Table(columns, [row for some in rows for row in some])
+
+
+def _points(entry: _Entry) -> Iterator[dict[str, Cell]]:
+    """Yield a row for every size of a collective."""
+    s = entry.simulation
+    about = with_floats({
+        "name": entry.name, "collective": s.traffic.collective.name, "ranks": s.traffic.collective.num_ranks,
+        "scheduler": s.traffic.scheduler, "topology": s.topology.name, "routing": s.routing,
+        "congestion": s.congestion,
+    })  # fmt: skip
+    for cells in point_cells(entry.planned.rows):
+        yield {**about, **cells}
 
 
 def _check(options: SimpleNamespace, jobs: Sequence[Job], inputs: Sequence[str]) -> None:
@@ -332,14 +354,10 @@ def _document(
 ) -> Mapping[str, object]:
     """Return the object of ``--json``."""
     objects = [_object(entry, options) for entry in entries]
-    changes = [
-        {"size_bytes": change.size, "from": entries[change.before].name, "to": entries[change.to].name}
-        for change in _crossovers(entries)
-    ]
     more = {"together": [simulated_object(*block) for block in blocks]} if blocks else {}
     if orbits:
         more["roots"] = list(map(orbits_object, orbits))
-    return together(objects, failures.objects(), crossovers=changes, **more)
+    return together(objects, failures.objects(), crossovers=_changes(entries), **more)
 
 
 def _object(entry: _Entry, options: SimpleNamespace) -> dict[str, object]:
@@ -360,7 +378,7 @@ def _object(entry: _Entry, options: SimpleNamespace) -> dict[str, object]:
         **rational("sent_per_rank", s.sent),
         "link_loads": [
             {"times": step.times, "messages": step.messages, "hops": step.hops,
-             **rational("max_link_load", step.load), "link": _link(s, step.link) if step.messages else None}
+             **rational("max_link_load", step.load), "link": link_of(s, step.link) if step.messages else None}
             for step in s.steps
         ],
         "points": [
@@ -371,15 +389,18 @@ def _object(entry: _Entry, options: SimpleNamespace) -> dict[str, object]:
     }  # fmt: skip
 
 
-def _link(simulation: Simulation, link: int) -> str:
-    topology = simulation.topology
-    return f"{topology.names[int(topology.src[link])]} -> {topology.names[int(topology.dst[link])]}"
-
-
 def _assumed(s: Simulation, options: SimpleNamespace) -> tuple[str, ...]:
     from collc.backends.simulator import assumptions
 
     return assumptions(s.topology, s.latency, options.bandwidth)
+
+
+def _changes(entries: Sequence[_Entry]) -> list[dict[str, Cell]]:
+    """Return the sizes at which another collective becomes the fastest."""
+    return [
+        {"size_bytes": change.size, "from": entries[change.before].name, "to": entries[change.to].name}
+        for change in _crossovers(entries)
+    ]
 
 
 def _crossovers(entries: Sequence[_Entry]) -> Sequence[Crossover]:
@@ -425,7 +446,7 @@ def _steps(s: Simulation) -> list[tuple[str, ...]]:
     first = 0
     for step in s.steps:
         number = str(first) if step.times == 1 else f"{first}..{first + step.times}"
-        on = _link(s, step.link) if step.messages else ""
+        on = link_of(s, step.link) if step.messages else ""
         rows.append((number, str(step.messages), str(step.hops), str(step.load), on))
         first += step.times
     return rows
@@ -447,5 +468,5 @@ def _figures(s: Simulation) -> list[tuple[str, str, str]]:
             ("congestion deficiency", f"{s.congestion_deficiency} ({float(s.congestion_deficiency):.4f})", "Xi")
         )
     if busiest is not None and busiest.messages:
-        rows.append(("max link load", f"{busiest.load} of the vector", f"in a step, on {_link(s, busiest.link)}"))
+        rows.append(("max link load", f"{busiest.load} of the vector", f"in a step, on {link_of(s, busiest.link)}"))
     return rows

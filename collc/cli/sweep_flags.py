@@ -17,5 +17,5 @@ WORK = workers("sweep", "cases")
 SWEEP_OUTPUT = (
     Opt(("-o",), "write the table into FILE, by its name: .csv, .json, .md or .parquet", "value", "FILE", writes=True),
     Opt(("--cache",), "keep the rows of finished cases, and take those of the same inputs:\n"
-        "a sweep that was ended goes on (default folder: `collc cache` prints it)", "joined", "DIR"),
+        "an interrupted sweep continues (default folder: `collc cache` prints it)", "joined", "DIR"),
 )  # fmt: skip

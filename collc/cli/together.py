@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from collc.ir.costs.cost import unit_seconds
 from collc.ir.shown import counted
 
+from ..costing.together import link_of
 from ..driver.whole import Whole
 from ..messages.quantities import show_time
 from ..tables.forms import rational
@@ -26,7 +27,7 @@ _LISTED = 4
 def whole_text(whole: Whole, bandwidth: Fraction | None = None) -> str:
     """Return the lines of a block: the time of all at once by the loads of the links, and its bound."""
     scale = unit_seconds(whole.topology, bandwidth)
-    rows = [("time", show_time(float(whole.time * scale)), f"by the loads of all, most on {_link(whole)}")]
+    rows = [("time", show_time(float(whole.time * scale)), f"by the loads of all, most on {link_of(whole)}")]
     if whole.ratio is not None:
         rows.append(_bound_row("bound", whole.time, whole.bound.value, scale, "no schedules are faster"))
     if whole.tree_bound is not None:
@@ -44,18 +45,11 @@ def _names(names: Sequence[str]) -> str:
     return f"{counted(len(names), 'collective')} ({listed})"
 
 
-def _link(whole: Whole) -> str:
-    if whole.link < 0:
-        return "no link"
-    names, topology = whole.topology.names, whole.topology
-    return f"{names[int(topology.src[whole.link])]} -> {names[int(topology.dst[whole.link])]}"
-
-
 def whole_object(whole: Whole, bandwidth: Fraction | None = None) -> dict[str, object]:
     """Return the JSON object of a block; times are in seconds."""
     scale = unit_seconds(whole.topology, bandwidth)
     return {
-        "collectives": list(whole.names), **rational("time", whole.time * scale), "link": _link(whole),
+        "collectives": list(whole.names), **rational("time", whole.time * scale), "link": link_of(whole),
         **rational("time_bound", whole.bound.value * scale), **rational("ratio", whole.ratio),
         **rational("tree_time_bound", None if whole.tree_bound is None else whole.tree_bound.value * scale),
         "parts": [

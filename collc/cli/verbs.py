@@ -8,10 +8,13 @@ from .flags import (
     CALIBRATION,
     CHOICE,
     CONVERSION,
+    COST_FORMS,
     DEPENDENCIES,
     ENVIRONMENT,
     FAULTS,
     FIND,
+    FIND_FORMS,
+    FIT_FORMS,
     FORMS,
     GENERAL,
     IMPORT,
@@ -28,6 +31,7 @@ from .flags import (
     PROFILE,
     RUN,
     SEARCH,
+    SIMULATE_FORMS,
     SIMULATION,
     TRAINING,
     VERIFY,
@@ -83,7 +87,7 @@ _PAGE = (
         ("-o",), "write to OUT: a file, a folder (`DIR/`), or - for standard output\n(default: report.html)",
         "value", "OUT", writes=True,
     ),
-    *(opt for opt in OUTPUT if opt.names[0] in ("--write-if-changed", "--json")),
+    *(opt for opt in OUTPUT if opt.names[0] in ("--write-if-changed", "--json", "--csv", "--markdown", "--table")),
 )  # fmt: skip
 _STAGES = (
     Opt(
@@ -177,9 +181,9 @@ An iteration is compute, plus allreduces that compute waits for, plus all-to-all
 `collc train switch-base-256 --on 'torus(16, 16)' 'shifted_ring(256)'` compares two networks."""
 
 _SWEEP_DETAILS = """
-There is a row for every network, collective, scheduler and size, in this order, whatever the workers and their number.
+There is a row for every network, collective, scheduler and size, in this order, for any workers and any number of them.
 A case that cannot be scheduled has a row with the code and the message. Ctrl-C writes no table; with --cache, the same
-command goes on where it was. Exit status: 0 if a row has a time, else the highest status of the mistakes."""
+command then continues. Exit status: 0 if a row has a time, else the highest status of the mistakes."""
 
 _LSP_DETAILS = """
 An editor starts it, and talks to it on standard input and output (the Language Server Protocol). It gives diagnostics
@@ -194,8 +198,9 @@ _CACHE = Opt(("--cache",), "the folder of the caches (default: those of the user
 _CACHE_DETAILS = """
 The key of an entry is a hash of all inputs: files, options, and versions of collc, solvers and plugins. The least
 recently used entries of a full cache go first. `collc launch` keeps entries, and the libraries and files that commands
-load. `check` names entries that are wrong (exit status 1) or whose files have changed: collc never uses them, and makes
-them again. Clear while no program starts: programs load their libraries when they start."""
+load. `times` prints what --tune timed. `check` names entries that are wrong (exit status 1) or whose files have
+changed: collc never uses them, and makes them again. Clear while no program starts: programs load their libraries when
+they start."""
 
 _VERBS = (
     Verb(
@@ -216,11 +221,12 @@ _VERBS = (
     ),
     Verb(
         "cost", "cost", "Print steps, bandwidth time, bounds and predicted times of FILE's schedules.",
-        ("FILE",), (*_FORMS, ("Prediction", (*PREDICTION, BASELINES)), *_COMPILING, *_GENERAL),
+        ("FILE",), (("Output", COST_FORMS), ("Prediction", (*PREDICTION, BASELINES)), *_COMPILING, *_GENERAL),
     ),
     Verb(
         "simulate", "simulate", "Simulate FILE's schedules on the links: time, congestion, a trace, curves.",
-        ("FILE",), (("Model", SIMULATION), ("Output", (*FORMS, *PICTURES)), *_COMPILING, *_GENERAL), _SIMULATE_DETAILS,
+        ("FILE",), (("Model", SIMULATION), ("Output", (*SIMULATE_FORMS, *PICTURES)), *_COMPILING, *_GENERAL),
+        _SIMULATE_DETAILS,
     ),
     Verb(
         "report", "report", "Write one HTML page on FILE's collectives: times, network, schedule, bounds, checks.",
@@ -255,7 +261,8 @@ _VERBS = (
     Verb(
         "calibrate", "calibrate", "Fit latency and bandwidth to measured times, and write them as .coll attributes.",
         ("[FILE...]",),
-        (("Fit", CALIBRATION), ("Logs of NCCL", NCCL_LOGS), *_FORMS, ("Input", INPUT), *_GENERAL), _CALIBRATE_DETAILS,
+        (("Fit", CALIBRATION), ("Logs of NCCL", NCCL_LOGS), ("Output", FIT_FORMS), ("Input", INPUT), *_GENERAL),
+        _CALIBRATE_DETAILS,
     ),
     Verb(
         "launch", "relaunch", "Compile FILES and run an unmodified program with them.",
@@ -263,7 +270,7 @@ _VERBS = (
     ),
     Verb(
         "find", "find", "Find the best topologies of N nodes and degree D; print their cost.", (),
-        (("Topology", FIND), ("Search", SEARCH), ("Output", (*FORMS, _SVG)), *_GENERAL), _FIND_DETAILS,
+        (("Topology", FIND), ("Search", SEARCH), ("Output", (*FIND_FORMS, _SVG)), *_GENERAL), _FIND_DETAILS,
     ),
     Verb(
         "sweep", "sweep", "Predict the times of collectives on networks by schedulers, as one table.",
@@ -278,7 +285,7 @@ _VERBS = (
     ),
     Verb(
         "cache", "caches", "Show, list, check or clear the caches of compiled files and of launches.",
-        ("[info|list|check|clear]",),
+        ("[info|list|check|times|clear]",),
         (("Output", (_CACHE, *FORMS)), *_GENERAL), _CACHE_DETAILS,
     ),
     Verb("explain", "explain", "Explain a diagnostic code, or list all codes.", ("[CODE]",), (*_FORMS, *_GENERAL)),

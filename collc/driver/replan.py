@@ -17,7 +17,7 @@ __all__ = ["FaultCost"]
 
 @frozen
 class FaultCost:
-    """What faults cost at large sizes: exact times a byte of M, in seconds or in units of a link.
+    """The cost of faults at large sizes: exact times per byte of M, in seconds or in units of a link.
 
     ``healthy`` is the time before the faults, ``reached`` that of the new schedule, ``optimum`` the least of any
     schedule of the kind that ``among`` names: ``all-schedules``, ``tree-schedules`` or ``multi-commodity-flow``.

@@ -11,8 +11,6 @@ import attrs
 from collc.backends.simulator import LATENCIES, ROUTINGS, Simulation, forest_traffic, simulate
 from collc.ir.costs.cost import Point
 from collc.ir.diagnostic import error
-from collc.ir.frames import dataframe
-from collc.ir.html import html_table
 from collc.ir.levels import Scheduled
 from collc.ir.quantities import in_bytes, sizes_in_bytes
 from collc.ir.schedule import Forest
@@ -20,6 +18,7 @@ from collc.ir.shown import clipped, counted, shown
 from collc.ir.topology import Topology
 
 from ..messages import quantities
+from ..tables.columns import Table, require_table
 
 if TYPE_CHECKING:
     import pandas
@@ -71,19 +70,27 @@ class Simulated:
 
     def _repr_html_(self) -> str:
         """Return the points as a table, for notebooks."""
-        rows = [
-            (quantities.show_size(p.size), quantities.show_time(p.time), quantities.show_bandwidth(p.bandwidth))
-            for p in self.points
-        ]
-        return html_table(self.title, ("size", "time", "algbw"), rows)
+        return self.table()._repr_html_()
 
-    def to_dataframe(self) -> pandas.DataFrame:
-        """Return the points as a data frame of pandas: microseconds and GB/s by size; raise C0028 without pandas."""
-        kinds = {"size_bytes": "integer", "time_us": "number", "algbw_GBps": "number"}
+    def table(self, name: str = "points") -> Table:
+        """Return the ``points``, or the ``steps`` with the loads of their busiest links, as a table."""
+        from ..tables.listed import POINTS
+
+        require_table(name, ("points", "steps"))
+        if name == "steps":
+            from ..tables.further import STEPS
+            from .simulation_rows import step_rows
+
+            return Table(STEPS[1:], list(step_rows("", self.simulation)), self.title)
+        columns = [column for column in POINTS if column.key in ("size_bytes", "time_us", "algbw_GBps")]
         rows = [
             {"size_bytes": p.size, "time_us": p.time * 1e6, "algbw_GBps": p.bandwidth / 1e9} for p in self.points
         ]  # fmt: skip
-        return dataframe(kinds, rows)
+        return Table(columns, rows, self.title)
+
+    def to_dataframe(self) -> pandas.DataFrame:
+        """Return the points as a data frame of pandas: microseconds and GB/s by size; raise C0028 without pandas."""
+        return self.table().to_dataframe()
 
     @property
     def title(self) -> str:

@@ -50,7 +50,7 @@ class Cancel(Protocol):
 
 
 class Cancelled(CollcError):
-    """The caller cancelled the work by ``cancel=``; nothing was written.
+    """The caller cancelled the work by ``cancel=``; collc wrote no file.
 
     >>> import threading
     >>> import collc

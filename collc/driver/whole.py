@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from collc.passes.synthesis.groups.division import JointCuts
     from collc.passes.synthesis.groups.mixture import Priced
 
-    from .compilation import Job
     from .result import CollectiveResult
 
 __all__ = ["Whole", "on_its_part", "size_of", "wholes"]
@@ -52,17 +51,17 @@ class Whole:
         return self.time / self.bound.value if self.bound.value else None
 
 
-def wholes(jobs: Sequence[Job], results: Sequence[CollectiveResult]) -> Iterator[Whole]:
-    """Yield the whole of every block all of whose collectives have a schedule."""
+def wholes(blocks: Iterable[Block | None], results: Sequence[CollectiveResult]) -> Iterator[Whole]:
+    """Yield the whole of every block all of whose collectives have a schedule; a block may stand several times."""
     found: Mapping[str, CollectiveResult] = {result.name: result for result in results}
     seen: list[Block] = []
-    for job in jobs:
-        if job.block is None or job.block in seen:
+    for block in blocks:
+        if block is None or block in seen:
             continue
-        seen.append(job.block)
-        names = tuple(request.name for request in job.block.requests)
+        seen.append(block)
+        names = tuple(request.name for request in block.requests)
         if all(name in found for name in names):
-            yield _whole(job.block, names, [found[name] for name in names])
+            yield _whole(block, names, [found[name] for name in names])
 
 
 def _whole(block: Block, names: tuple[str, ...], results: Sequence[CollectiveResult]) -> Whole:

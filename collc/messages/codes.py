@@ -368,7 +368,7 @@ each message. Leave out one of the two options.""",
     "C0061": """a number of pieces for a schedule without pieces (a warning)
 
 `collc simulate --pieces` sends the data of trees, and of `two-level`, in another number of pieces. Other schedules do
-not divide the data into pieces that follow each other, so their times stay.
+not divide the data into successive pieces, so their times do not change.
 
     collc simulate bucket.coll --pieces best
 
@@ -530,8 +530,8 @@ in their last bits. MPI recommends equal results: a program that branches on suc
 In schedules of a reduce-scatter and an allgather, one rank adds up each element: `using bfb`, for example.""",
     "C0085": """a cache that cannot be used
 
-collc trusts the files in its cache, and programs load them. So the folder must belong to the user and be writable for
-no one else. The folder of `collc launch` also needs a name without spaces and colons, which separate names in
+collc trusts the files in its cache, and programs load them. So the folder must belong to the user, and only the
+user may write to it. The folder of `collc launch` also needs a name without spaces and colons, which separate names in
 LD_PRELOAD. If the default folder does not qualify, `collc launch` uses a temporary one for the run, and `collc compile`
 compiles without a cache. A folder given with --cache must qualify, and so must that of `collc launch --library-dir`.
 The error also appears if a library or a file for the command cannot be written there, for instance because the disk is
@@ -585,7 +585,7 @@ Or set COLLC_SPEC to the file, as `collc launch cluster.coll -- torchrun ..` doe
 
     COLLC_DEFINES='{"boxes": 4}' torchrun train.py
 
-COLLC_DEFINES is a JSON object of parameters. A value is a number, a text, true or false, or a list of whole numbers.
+COLLC_DEFINES is a JSON object of parameters. A value is a number, a text, true or false, or a list of integers.
 `collc.torch.configure` takes a dictionary of such values.""",
     "C0092": """a specification that rank 0 could not compile
 
@@ -618,8 +618,8 @@ group raise the same error.
 Read the output of the named rank: it may have failed first, or made other calls.""",
     "C0097": """cancelled work
 
-A program that uses the Python API ended its own call: the object that it gave as `cancel=` was set. Nothing was
-written.
+A program that uses the Python API ended its own call: it set the object that it gave as `cancel=`. collc wrote no
+file.
 
     collc.compile("pod.coll", cancel=event)      # and event.set() in another thread
 

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 import attrs
 
 from collc.ir.shown import brief_fields
 
+from ..tables.columns import Cell, Table, require_table, with_floats
 from .algorithm import Algorithm
 from .times import Times
 
-__all__ = ["Choice", "Interval", "Measured", "Skipped"]
+if TYPE_CHECKING:
+    import pandas
+
+__all__ = ["Choice", "Interval", "Measured", "Skipped", "candidate_rows", "range_rows", "skipped_rows"]
 
 
 @attrs.frozen
@@ -83,9 +89,57 @@ class Choice:
         found = {one.low for one in self.intervals} | {one.high for one in self.intervals if one.high is not None}
         return tuple(sorted(found))
 
+    def table(self, name: str = "auto") -> Table:
+        """Return the ranges of sizes (``auto``), the ``candidates`` at their ends, or what was ``skipped``."""
+        from ..tables import further
+
+        known = {
+            "auto": (further.RANGES, range_rows), "candidates": (further.CANDIDATES, candidate_rows),
+            "skipped": (further.SKIPPED, skipped_rows),
+        }  # fmt: skip
+        columns, rows = known[require_table(name, known)]
+        return Table([column for column in columns if column.key != "name"], list(rows("", self)))
+
+    def _repr_html_(self) -> str:
+        """Return the ranges of sizes as a table, for notebooks."""
+        return self.table()._repr_html_()
+
+    def to_dataframe(self) -> pandas.DataFrame:
+        """Return the ranges of sizes as a data frame of pandas; raise C0028 without pandas."""
+        return self.table().to_dataframe()
+
     def at(self, size: int) -> Fraction:
         """Return the seconds of the algorithm that is chosen at a size of the range."""
         return next(one for one in self.intervals if one.high is None or size <= one.high).best.times.at(size)
+
+
+def range_rows(name: str, choice: Choice) -> Iterator[dict[str, Cell]]:
+    """Yield the ranges of sizes (bytes, both ends included) with the fastest algorithm; times are in microseconds."""
+    for one in choice.intervals:
+        first, last = one.best.times.at(one.low), None if one.high is None else one.best.times.at(one.high)
+        yield with_floats({
+            "name": name, "min_bytes": one.low, "max_bytes": one.high, "algorithm": one.algorithm.name,
+            "using": one.algorithm.text, "first_us": float(first * 10**6),
+            "last_us": None if last is None else float(last * 10**6), "crossing": one.crossing,
+        })  # fmt: skip
+
+
+def candidate_rows(name: str, choice: Choice) -> Iterator[dict[str, Cell]]:
+    """Yield every candidate at every end of a range."""
+    best = {one.best for one in choice.intervals}
+    for one in choice.candidates:
+        for size in choice.ends:
+            time = one.times.at(size)
+            yield {
+                "name": name, "algorithm": one.algorithm.name, "using": one.algorithm.text, "steps": one.steps,
+                "chosen": one in best, "size_bytes": size, "time_us": float(time * 10**6), "time_s": time,
+            }  # fmt: skip
+
+
+def skipped_rows(name: str, choice: Choice) -> Iterator[dict[str, Cell]]:
+    """Yield what was not compared, and why."""
+    for one in choice.skipped:
+        yield {"name": name, "algorithm": one.name, "reason": one.reason}
 
 
 def show(size: int) -> str:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import attrs
 
+from collc.ir.diagnostic import error, nearest
 from collc.ir.frames import dataframe
 from collc.ir.frozen import frozen
+from collc.ir.html import html_table
+from collc.ir.shown import clipped, counted, shown
 
 if TYPE_CHECKING:
     import pandas
 
-__all__ = ["Cell", "Column", "Kind", "Row", "Table", "with_floats"]
+__all__ = ["Cell", "Column", "Kind", "Row", "Table", "plain", "require_table", "with_floats"]
 
 #: a value; lists stand in JSON only
 Cell: TypeAlias = str | int | float | bool | Fraction | None
@@ -22,7 +25,7 @@ Row: TypeAlias = Mapping[str, Cell]
 Kind: TypeAlias = Literal["text", "integer", "number", "rational", "flag"]
 
 
-def _plain(value: Cell) -> str:
+def plain(value: Cell) -> str:
     """Return a value as people read it: nothing for None, `yes` or nothing for a flag, four digits of a float."""
     if isinstance(value, bool):
         return "yes" if value else ""
@@ -43,22 +46,44 @@ class Column:
     heading: str
     kind: Kind
     help: str
-    show: Callable[[Cell], str] = attrs.field(default=_plain, repr=False)
+    show: Callable[[Cell], str] = attrs.field(default=plain, repr=False)
     optional: bool = False
     hidden: bool = False
 
 
 @frozen(eq=False)
 class Table:
-    """The rows of one table; each has a value, or None, for every column's key."""
+    """The rows of one table; each has a value, or None, for every column's key. Notebooks show ``title`` above it.
+
+    >>> import collc
+    >>> found = collc.listing("schedulers", "bfb")
+    >>> len(found), found.rows[1]["name"], found.columns[0].key
+    (5, 'relax', 'name')
+    >>> found
+    Table(options of scheduler bfb: 5 rows, columns name, type, default, help)
+    """
 
     columns: Sequence[Column]
     rows: Sequence[Row]
+    title: str = ""
+
+    def __repr__(self) -> str:
+        title = f"{self.title}: " if self.title else ""
+        return shown(self, f"{title}{counted(len(self), 'row')}, columns {', '.join(c.key for c in self.columns)}")
 
     @property
     def shown(self) -> list[Column]:
         """The columns for people, without optional ones that have no value in any row."""
         return [column for column in self.columns if not column.hidden and not self._is_empty(column)]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def _repr_html_(self) -> str:
+        """Return the rows as people read them, for notebooks."""
+        columns = self.shown
+        cells = ([column.show(row.get(column.key)) for column in columns] for row in self.rows)
+        return html_table(self.title or counted(len(self.rows), "row"), [c.heading for c in columns], cells)
 
     def to_dataframe(self) -> pandas.DataFrame:
         """Return the rows as a data frame of pandas, with a column for every key; raise C0028 without pandas."""
@@ -80,3 +105,11 @@ def with_floats(row: Mapping[str, Cell]) -> dict[str, Cell]:
         if isinstance(value, Fraction):
             found[f"{key}_float"] = float(value)
     return found
+
+
+def require_table(name: str, known: Iterable[str]) -> str:
+    """Return the name of a table if it is known; raise C0019 for another one."""
+    if name in known:
+        return name
+    hint = nearest(name, known) or f"tables are {', '.join(known)}"
+    raise error("C0019", f"there is no table `{clipped(str(name))}`", hint=hint, exit_status=2)

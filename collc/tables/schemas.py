@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from .columns import Column, Kind
+from .further import TIMED
 from .listed import (
     CODES,
     FIT,
@@ -537,6 +538,7 @@ name: string: the name of the collective in the file
 orbits: [orbit]: the roots that have a plan, and those that it serves
 points: [extremes]: the best and the worst root at each size
 """,
+    "timed": _row(TIMED),
     "find_point": """
 size_bytes: integer: M, bytes of the whole vector
 time_us: number|null: predicted time, in microseconds
@@ -674,6 +676,7 @@ bytes: integer: their size
 most_bytes: integer: the limit of their size
 parts: [cache_part]: compiled files, launches, and the libraries and files that launched commands load
 items?: [cache_item]: every entry (list, check)
+times?: [timed]: what --tune timed (times)
 """,)),
     "listing": ("`collc targets --json` and the other listings", (
         *(_LISTED.format(name) for name in ("targets", "passes", "schemas")),

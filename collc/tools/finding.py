@@ -30,11 +30,23 @@ from .building import NO_QUESTION, Facts, Questions, equals, facts, fewest_betwe
 if TYPE_CHECKING:
     import pandas
 
+    from ..tables.columns import Table
     from ..training.objectives import Objective
 
 __all__ = [
-    "DEFAULT_SIZE", "MOST_NODES", "OBJECTIVES", "Frontier", "Keep", "Wanted", "check_sizes", "find", "rational",
-    "search", "wanted", "whole",
+    "DEFAULT_SIZE",
+    "MOST_NODES",
+    "OBJECTIVES",
+    "Frontier",
+    "Keep",
+    "Wanted",
+    "check_sizes",
+    "find",
+    "given_sizes",
+    "rational",
+    "search",
+    "wanted",
+    "whole",
 ]  # fmt: skip
 
 OBJECTIVES = ("allreduce", "allgather", "alltoall")
@@ -148,6 +160,15 @@ def wanted(
     )  # fmt: skip
 
 
+def given_sizes(given: object) -> tuple[int, ...]:
+    """Return sizes (bytes) of the API: a number, a text, or several of these; none for None. Raises C0020, C0030."""
+    from ..messages.size_ranges import sizes
+
+    listed = () if given is None else given if isinstance(given, (list, tuple)) else (given,)
+    found = [size for one in listed for size in (sizes(one, "size") if isinstance(one, str) else [whole("size", one)])]
+    return tuple(found)
+
+
 def whole(name: str, value: object) -> int:
     """Return an argument as a whole number of at least 0; raise C0030 for other values."""
     if isinstance(value, bool) or not isinstance(value, SupportsIndex) or value.__index__() < 0:
@@ -194,7 +215,8 @@ class Frontier:
     ``bound`` is Moore's bound on T_L (for ``bidirectional`` the bound of graphs) and Theorem 4's bound on T_B.
 
     ``both_ways`` is the frontier of the topologies in which every link has a reverse: duplex cables. ``facts`` are the
-    answers to the goal's questions, by row. ``listed``: the database has the size.
+    answers to the goal's questions, by row. ``listed``: the database has the size. ``sizes`` (bytes) are those that
+    were asked for, the goal's first.
 
     >>> import collc
     >>> found = collc.find(nodes=9, degree=4)
@@ -207,6 +229,7 @@ class Frontier:
     both_ways: tuple[Row, ...] = ()
     facts: Mapping[Row, Facts] = attrs.field(factory=dict, hash=False)
     listed: bool = True
+    sizes: tuple[int, ...] = ()
 
     def __repr__(self) -> str:
         wanted, best = self.wanted, "" if self.best is None else f", best {self.best!r}"
@@ -223,13 +246,22 @@ class Frontier:
             for row, time in zip(self.frontier, self.times, strict=True)
         ]
         title = f"{counted(self.wanted.nodes, 'node')} of degree {self.wanted.degree}"
-        return html_table(title, head, rows)
+        by_size = attrs.evolve(self.table("sizes"), title="by size")._repr_html_() if len(self.sizes) > 1 else ""
+        return html_table(title, head, rows) + by_size
+
+    def table(self, name: str = "frontier") -> Table:
+        """Return the rows of the ``frontier``, or the fastest at each of the ``sizes``, as `collc find --csv` does."""
+        from ..tables.columns import require_table
+        from .frontier_table import fastest_table, frontier_table
+
+        names = ("frontier",) if self.wanted.workload else ("frontier", "sizes")
+        if require_table(name, names) == "frontier":
+            return frontier_table(self)
+        return fastest_table(self, self.sizes or (self.wanted.size,))
 
     def to_dataframe(self) -> pandas.DataFrame:
         """Return the rows as ``collc find --csv`` prints them as a data frame of pandas; raise C0028 without pandas."""
-        from .frontier_table import frontier_table
-
-        return frontier_table(self).to_dataframe()
+        return self.table().to_dataframe()
 
     @property
     def times(self) -> tuple[float | None, ...]:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
+import attrs
+
 from collc.tables.columns import Cell, Column, Table
+from collc.tables.further import FASTEST
 from collc.tables.listed import FRONTIER, RACKED, ROBUST
 
 from .building import Facts
@@ -14,7 +18,7 @@ if TYPE_CHECKING:
 
     from .finding import Frontier
 
-__all__ = ["frontier_table", "row_cells"]
+__all__ = ["by_size", "fastest_rows", "fastest_table", "frontier_table", "row_cells"]
 
 
 def frontier_table(found: Frontier) -> Table:
@@ -58,3 +62,24 @@ def _answers(row: Row, found: Frontier) -> dict[str, Cell]:
                 f"T_B_{kind}_failure_float": None if bandwidth is None else float(bandwidth),
             }  # fmt: skip
     return cells
+
+
+def by_size(found: Frontier, sizes: Iterable[int]) -> Iterator[tuple[int, Row | None, float | None]]:
+    """Yield every size (bytes) with the topology of the least time, and that time (seconds)."""
+    for size in sizes:
+        best = attrs.evolve(found, wanted=attrs.evolve(found.wanted, size=size))
+        yield size, best.best, None if best.best is None else best.wanted.time(best.best)
+
+
+def fastest_rows(found: Frontier, sizes: Iterable[int]) -> list[dict[str, Cell]]:
+    """Return the fastest topology at each size, by the keys of the columns; times are in microseconds."""
+    return [
+        {"size_bytes": size, "time_us": None if time is None else time * 1e6,
+         "best": None if row is None else row.expression, "scheduler": None if row is None else row.scheduler}
+        for size, row, time in by_size(found, sizes)
+    ]  # fmt: skip
+
+
+def fastest_table(found: Frontier, sizes: Iterable[int]) -> Table:
+    """Return the fastest topology at each size (bytes)."""
+    return Table(FASTEST, fastest_rows(found, sizes))

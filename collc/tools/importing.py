@@ -47,7 +47,7 @@ class Request:
 
 @frozen(eq=False)
 class ImportedNetwork:
-    """What was imported: the ``text`` of its `.coll` file, and the ``topologies`` that the text declares, by name.
+    """An imported network: the ``text`` of its `.coll` file, and the ``topologies`` that the text declares, by name.
 
     ``name`` is that of the whole network: machines on their fabric, else the first file's. ``networks`` are the files'
     own networks. ``joining`` are the warnings of joining them.

@@ -191,3 +191,12 @@ def _kind(value: Json) -> str:
     if isinstance(value, (list, dict)):
         return f"an {'array' if isinstance(value, list) else 'object'} of {counted(len(value), 'value')}"
     return "a text" if isinstance(value, str) else "a number"
+
+
+def about(workload: Workload) -> dict[str, str | int | float | None]:
+    """Return what a workload is, by the keys of `collc train --list`."""
+    return {
+        "name": workload.name, "summary": workload.summary, "ranks": workload.ranks, "layers": len(workload.layers),
+        "gradient_bytes": workload.gradient, "alltoalls": workload.alltoalls,
+        "compute_us": float(workload.compute) * 1e6, "source": workload.source, "assumed": workload.assumed,
+    }  # fmt: skip

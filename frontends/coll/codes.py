@@ -416,7 +416,7 @@ A link has at most one bandwidth, which is positive, and one latency, which is n
 
     link gpu[0] -> gpu[1] : 0 GB/s;
 
-Leave out links that carry nothing.""",
+Leave out links that carry no data.""",
     "C0316": """no nodes
 
     rank gpu[boxes - 1, 8];                                # with boxes = 1
@@ -506,10 +506,10 @@ Leave one of the faults out.""",
 
     collc replan pod.coll --slow 'gpu[3, 1] <-> ib: 400 GB/s'    # it has 50 GB/s
 
-The bandwidth that is left is more than 0 and less than the link has. Bytes per second need a network with bandwidths;
-elsewhere a part such as `1/2` is left.
+The remaining bandwidth must be more than 0 and less than the bandwidth of the link. Bytes per second need a network
+with bandwidths; on other networks, write a part such as `1/2`.
 
-Write less bandwidth. A link that carries nothing is gone: `--without`.""",
+Write less bandwidth. For a link that carries no data, use `--without`.""",
     "C0343": """a collective that needs a rank that is gone
 
     collective parts = broadcast on pod { root: 3 };
@@ -524,7 +524,7 @@ Name another root, or other conditions, and compile the file.""",
     schedule parts using steps { at 0: send shard 0 from 0 to 1; }
     collc replan pod.coll --without '0 -> 1'
 
-Only its author can change a schedule written by hand. It stays if the faults leave all its links, also slower
+Only its author can change a schedule written by hand. collc keeps it if the faults leave all its links, also slower
 ones.
 
 Change these transfers, or let collc schedule the collective: `using auto`.""",

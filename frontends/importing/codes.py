@@ -135,7 +135,7 @@ Their number is the same, so the first NIC joins the first port, and so on. Comp
 
     collc import node.xml --fabric fabric.txt --hosts 'n[001-004]'
 
-The fabric also has `n005`, which no list names. It stays a rank, so a collective has its data too. Name it in
+The fabric also has `n005`, which no list names. It remains a rank, so a collective has its data too. Name it in
 `--hosts`, or leave it out in a `.coll` file: `topology gpus = without(cluster, {n005});`.""",
     "C0960": """the speeds of NVLinks without the matrix
 
@@ -160,7 +160,7 @@ The text has weights, hops or access of pairs of GPUs, but neither link types no
 Print all tables: `rocm-smi --showtopo` or `amd-smi topology`.""",
     "C0963": """a text that is too long for tables
 
-What machines print about their GPUs has at most some thousand words. This text is a log or something else.
+The output of a machine about its GPUs has at most some thousand words. This text is a log or something else.
 
     collc import syslog.txt --format nvidia-smi
 

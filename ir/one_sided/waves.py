@@ -10,6 +10,7 @@ from itertools import pairwise
 import numpy as np
 
 from ..arrays import Array, lexsort
+from ..progress import counting, progress
 from ..ragged import first_of_group, group_starts, inverse, nth_in_group, ranges
 
 __all__ = ["arranged", "levels", "spread"]
@@ -60,6 +61,7 @@ def _begins(number: int, source: Array, target: Array, weight: Array) -> Array |
     wave, done = np.flatnonzero(waiting == 0), 0
     count = np.diff(first)
     while len(wave):
+        progress("ordering events", done, number)
         done += len(wave)
         number_of = count[wave]
         pairs = ranges(first[wave], number_of)
@@ -103,7 +105,8 @@ def spread(level: Array, later: Array, earlier: Array, node: Array, column: Arra
     ends = np.searchsorted(known, height[runs[:-1]][begins], side="right").tolist()
     nodes, limits = later[runs[:-1]].tolist(), runs.tolist()
     bounds = [*begins.tolist(), len(nodes)]
-    for (begin, end), upto in zip(pairwise(bounds), ends, strict=True):
+    levels = list(zip(pairwise(bounds), ends, strict=True))
+    for (begin, end), upto in counting(levels, "what blocks know of others"):
         for k in range(begin, end):
             low, high, one = limits[k], limits[k + 1], nodes[k]
             part = value[one : one + high - low]

@@ -11,6 +11,7 @@ from collc.ir.arrays import Array, distinct_pairs, lexsort
 from collc.ir.frozen import frozen
 from collc.ir.one_sided.opcodes import PACKET_READS, PACKET_WRITES, Op, table
 from collc.ir.one_sided.program import OneSided
+from collc.ir.progress import counting
 from collc.ir.ragged import first_of_group, owners, ranges
 
 from ..base import Pass
@@ -154,7 +155,7 @@ class _Known:
         sent = np.full(len(self.forwards), -1, dtype=np.int64)
         sent[order.earlier] = 0  # other operations have no news for others
         rows, known, left = sequence_of(self.program, order), sent.tolist(), sum(map(bool, needs))
-        for row, before in zip(rows.tolist(), order.waits(rows), strict=True):
+        for row, before in zip(counting(rows.tolist(), "which ranks have begun"), order.waits(rows), strict=True):
             if not (left or whole):
                 break
             one = block[row]

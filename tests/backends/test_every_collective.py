@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
+from sampling import every
 
 import collc
 from collc.backends import TARGETS
@@ -29,8 +32,7 @@ collective shift { pre: 0..ranks, post: {{(r + 1) mod ranks, (r + 2) mod ranks} 
 TRIED = [f"{name}{{{options}}}" if options else name for name in TARGETS.own for options in OPTIONS.get(name, ("",))]
 
 
-@pytest.mark.parametrize("target", TRIED)
-@pytest.mark.parametrize("what", COLLECTIVES)
+@pytest.mark.parametrize(("target", "what"), every(2, list(product(TRIED, COLLECTIVES))))
 def test_every_target_takes_or_refuses_a_collective(target: str, what: str) -> None:
     text = f"{NETWORK}collective c = {COLLECTIVES[what]};"
     try:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import io
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from functools import cache
+from importlib import import_module
 from typing import Any
 
 import pytest
@@ -44,10 +46,51 @@ def test_every_public_class_of_results_has_a_table() -> None:
         name for name, one in named.items()
         if isinstance(one, type) and not issubclass(one, BaseException) and name not in NO_RESULTS
     }  # fmt: skip
-    assert {"Result", "CollectiveResult", "Sweep", "FaultCost", "ImportedNetwork"} <= results
+    known = {"Result", "CollectiveResult", "Sweep", "FaultCost", "ImportedNetwork", "Frontier", "Training", "Table"}
+    assert known <= results
     assert [] == [name for name in results if not hasattr(named[name], "_repr_html_")]
     assert [] == [name for name in results if not hasattr(named[name], "to_dataframe")]
 
+
+def returned() -> dict[str, set[str]]:
+    """Return the classes of ours that each public function says it returns, and those of its methods that are results.
+
+    The annotations of functions are texts.
+    """
+    functions = {name: getattr(collc, name) for name in collc.__all__ if name not in NO_RESULTS}
+    calls = {name: one for name, one in functions.items() if callable(one) and not isinstance(one, type)}
+    calls |= {
+        f"{owner}.{name}": one.fget if isinstance(one, property) else getattr(one, "func", one)
+        for owner, cls in functions.items() if isinstance(cls, type) and not issubclass(cls, BaseException)
+        for name, one in vars(cls).items() if not name.startswith("_")
+    }  # fmt: skip
+    found = {}
+    for name, one in calls.items():
+        text = getattr(one, "__annotations__", {}).get("return", "")
+        found[name] = set(re.findall(r"\b[A-Z]\w+", text)) & CLASSES.keys()
+    return found
+
+
+#: classes that functions and methods of the API return -> where they are
+CLASSES = {
+    "Result": "collc.results", "CollectiveResult": "collc.driver.result", "Cost": "collc.ir.costs.cost",
+    "Simulated": "collc.driver.simulated", "Frontier": "collc.tools.finding", "Report": "collc.ir.verify",
+    "Topology": "collc.ir.topology", "Sweep": "collc.sweeping.sweep", "FaultCost": "collc.driver.replan",
+    "ImportedNetwork": "collc.tools.importing", "Training": "collc.training.predicting",
+    "Table": "collc.tables.columns", "Choice": "collc.selection",
+}  # fmt: skip
+
+
+def test_every_class_that_the_functions_return_has_both_methods() -> None:
+    found = set().union(*returned().values())
+    assert found == set(CLASSES) - NOT_ANNOTATED
+    for name, module in CLASSES.items():
+        cls = getattr(import_module(module), name)
+        assert [] == [method for method in ("_repr_html_", "to_dataframe") if not callable(getattr(cls, method, None))]
+
+
+#: fields of other results
+NOT_ANNOTATED = {"Choice"}
 
 #: what callers pass, and parts of other results
 NO_RESULTS = {"Cancel", "Progress", "Diagnostic", "Fault", "SweepRow"}
@@ -62,6 +105,9 @@ EXPECTED: dict[str, tuple[int, str, str, object]] = {
     "frontier": (3, "best", "boolean", True), "report": (None, "ok", "boolean", True),  # type: ignore[dict-item]
     "topology": (36, "src_name", "object", "0"), "sweep": (2, "time_s", "object", None),
     "faults": (1, "healthy", "object", Fraction(2, 9)), "imported": (8, "bandwidth", "object", Fraction(50 * 10**9)),
+    "training": (2, "best", "boolean", True), "listing": (None, "networks", "object", None),  # type: ignore[dict-item]
+    "choice": (1, "min_bytes", "Int64", 1 << 20), "roots": (2, "best", "Int64", 0),
+    "run": (1, "time_us", "float64", 2.0),
 }  # fmt: skip
 
 

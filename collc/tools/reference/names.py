@@ -11,7 +11,7 @@ from collc.passes import PASSES, SCHEDULERS
 
 from ...reading import FORMATS
 from ...registry.options import describe
-from ...tables.listed import TABLES
+from ...tables.every import TABLES
 from .markdown import page, table
 
 __all__ = ["reference_text"]
@@ -79,10 +79,11 @@ def _formats() -> Iterator[str]:
 _TABLES = """## Tables
 
 These verbs print their table as CSV with `--csv`, as Markdown with `--markdown`, and in one object with `--json`.
-`--csv=FILE` and `--markdown=FILE` write files. CSV has every column: None is an empty field, flags are 1 and 0, and an
-exact rational such as `31/32` is next to a float. Units are in the names. `collc schema NAME` prints the JSON
-Schema of the objects of `--json`, which have its version in the key `schema`. Keys may be added to a version; none
-leaves it.
+`--csv=FILE` and `--markdown=FILE` write files. A verb with several tables takes `--table NAME`: these forms, or text
+without them, then show that table. JSON has all tables. CSV has every column: None is an empty field, flags are 1 and
+0, and an exact rational such as `31/32` is next to a float. Units are in the names. `collc schema NAME` prints the
+JSON Schema of the objects of `--json`, which have its version in the key `schema`. Keys may be added to a version;
+none leaves it.
 """
 
 

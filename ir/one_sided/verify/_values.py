@@ -12,6 +12,7 @@ from ...arrays import Array, lexsort
 from ...collective import Collective
 from ...frozen import frozen
 from ...program import Buffer
+from ...progress import counting
 from ..opcodes import ADDS, Op
 from ..program import OneSided
 from ._events import Events
@@ -92,7 +93,7 @@ def evaluate(program: OneSided, seen: Events, memory: Memory, level: Array) -> t
     slot, write = seen.slot.tolist(), seen.write.tolist()
     op, adds = program.opcode[seen.row].tolist(), ADDS.tolist()
     acts = np.flatnonzero(np.diff(seen.first) > 0)
-    for event in acts[lexsort([level[acts]])].tolist():
+    for event in counting(acts[lexsort([level[acts]])].tolist(), "executing operations"):
         a, b = first[event], first[event + 1]
         cut = a
         while cut < b and not write[cut]:

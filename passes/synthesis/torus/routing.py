@@ -57,21 +57,31 @@ class Router:
         hops = self._hops
         if (hops[src, dst] < 0).any():
             self.topology.require_connected("an exchange between ranks that may be far apart")
-        table, count = self._links_out
         at, spread, columns = src.copy(), dst + direction + lane, []
-        while (away := hops[at, dst]).any():
-            closer = (hops[self.topology.dst[table[at]], dst[:, None]] == away[:, None] - 1) & (
-                np.arange(table.shape[1]) < count[at][:, None]
-            )
-            choices = np.maximum(closer.sum(axis=1), 1)
-            choice = spread % choices
-            spread = spread // choices
-            place = np.argmax(np.cumsum(closer, axis=1) > choice[:, None], axis=1)
-            moving = away > 0
-            link = np.where(moving, table[at, place], -1)
-            columns.append(link)
-            at = np.where(moving, self.topology.dst[link], at)
+        while len(moving := np.flatnonzero(hops[at, dst])):
+            link, choices = self._next(at[moving], dst[moving], spread[moving])
+            spread[moving] //= choices
+            column = np.full(len(at), -1, dtype=np.int64)
+            column[moving] = link
+            columns.append(column)
+            at[moving] = self.topology.dst[link]
         return _joined(np.stack(columns, axis=1) if columns else np.zeros((len(keys), 0), dtype=np.int64))
+
+    def _next(self, at: Array, dst: Array, spread: Array) -> tuple[Array, Array]:
+        """Return the next link of each message on its way from ``at`` to ``dst``, and how many links are as near.
+
+        Links out of a node are compared once for each pair of nodes: a switch may have a thousand.
+        """
+        hops, (first, links) = self._hops, self.topology.out_links
+        pairs, pair = np.unique(at * np.int64(len(hops)) + dst, return_inverse=True)
+        here, there = np.divmod(pairs, len(hops))
+        count = np.diff(first)[here]
+        listed = links[ranges(first[:-1][here], count)]
+        of = np.repeat(np.arange(len(pairs)), count)
+        closer = np.flatnonzero(hops[self.topology.dst[listed], there[of]] == (hops[here, there] - 1)[of])
+        choices = np.bincount(of[closer], minlength=len(pairs))
+        place = starts(choices)[:-1][pair] + spread % choices[pair]
+        return listed[closer[place]], choices[pair]
 
     def _prefer_rank_links(self, keys: Array, rank_router: Router, links: Array) -> Routes:
         src, dst, _, _ = self.split(keys)
@@ -100,14 +110,6 @@ class Router:
     @cached_property
     def _hops(self) -> Array:
         return self.topology.distances
-
-    @cached_property
-    def _links_out(self) -> tuple[Array, Array]:
-        start, links = self.topology.out_links
-        count = np.diff(start)
-        table = np.zeros((len(count), int(count.max(initial=1))), dtype=np.int64)
-        table[np.arange(table.shape[1]) < count[:, None]] = links
-        return table, count
 
 
 @frozen(eq=False)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
 from report_pages import TORUS, account, section
+from sampling import every
 
 import collc
 from collc.backends.report.answer import table_sizes
@@ -119,8 +121,10 @@ FAMILIES = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("network", FAMILIES)
-@pytest.mark.parametrize("kind", ["allreduce", "allgather", "alltoall", "broadcast { root: 1 }"])
+KINDS = ("allreduce", "allgather", "alltoall", "broadcast { root: 1 }")
+
+
+@pytest.mark.parametrize(("network", "kind"), every(3, list(product(FAMILIES, KINDS))))
 def test_no_candidate_takes_less_than_the_least_time(network: str, kind: str) -> None:
     name, _, options = kind.partition(" ")
     text = f"topology t = {network};\ncollective c = {name} on t {options};"
@@ -174,3 +178,16 @@ def test_many_collectives_lose_details_of_the_last_first() -> None:
     brief = fitted([one] * 150)[-1]
     assert brief["sizes"] == one["sizes"] and brief["why"] == one["why"]
     assert len(page([brief] * 100)) < 2_000_000
+
+
+def test_a_page_and_its_check_simulate_a_schedule_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The check of a page takes the data that it was written from only if they are those of the same account."""
+    import collc.backends.report.target as target
+    from collc.backends.report import HtmlReport
+
+    made, kept = [], target.section_of
+    monkeypatch.setattr(target, "section_of", lambda given: made.append(given) or kept(given))
+    one, other = account(TORUS), account(DGX)
+    page_of_one = HtmlReport().emit(one)
+    assert HtmlReport().check(one, page_of_one).ok and made == [one]
+    assert not HtmlReport().check(other, page_of_one).ok and made == [one, other]

@@ -127,7 +127,7 @@ def test_clearing_removes_entries_and_nothing_else(filled: Site) -> None:
 
 def test_an_unknown_action(collc: Callable[..., Ran]) -> None:
     ran = collc("cache", "chek")
-    assert ran.status == 2 and "info, list, check or clear, found `chek`" in ran.err and "`check`" in ran.err
+    assert ran.status == 2 and "info, list, check, times or clear, found `chek`" in ran.err and "`check`" in ran.err
 
 
 def test_folders_follow_the_environment() -> None:

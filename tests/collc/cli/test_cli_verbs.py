@@ -190,7 +190,7 @@ def test_verbs_that_do_not_exist_say_what_to_do_instead(collc: Collc, word: str)
 
 def test_no_verb_of_collc_counts_as_missing(collc: Collc) -> None:
     assert not set(VERBS) & (set(LATER) | set(ALIKE))
-    assert "`collc cache` takes info, list, check or clear, found `clean`" in collc("cache", "clean").err
+    assert "`collc cache` takes info, list, check, times or clear, found `clean`" in collc("cache", "clean").err
 
 
 @pytest.mark.parametrize("network", ["torus(4, 4)", "pod.coll", "./pod.coll"])

@@ -65,7 +65,8 @@ WRITING = {
     **{(verb, f"--{form}"): [verb, *words, f"--{form}=%s"]
        for verb, *words in (["find", "-n", "8", "-d", "3"], ["train", "--list"], ["explain"], ["targets"], ["passes"],
                             ["topologies"], ["schedulers"], ["schema"], ["formats"], ["verify", "a.coll"],
-                            ["replan", "a.coll", "--without", "0 -> 1"], ["cache", "list"],
+                            ["replan", "a.coll", "--without", "0 -> 1"], ["cache", "list"], ["report", "a.coll"],
+                            ["compile", "a.coll", "-t", "ir"], ["convert", "a.coll", "-t", "ir"],
                             ["sweep", "--on", "biring(4)", "--collective", "allgather"])
        for form in ("csv", "markdown")},
 }  # fmt: skip

@@ -9,7 +9,7 @@ import attrs
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sampling import examples
+from sampling import every, examples
 from strategies import connected
 
 import collc
@@ -136,7 +136,7 @@ def hybrid(boxes: int = 2, scheduler: str = "forest") -> Spec:
 def test_a_block_divides_the_links() -> None:
     jobs, _ = make_jobs(hybrid())
     results = run_jobs(jobs, Settings(until=Schedule))
-    (whole,) = wholes(jobs, results)
+    (whole,) = wholes([job.block for job in jobs], results)
     assert whole.ratio == 1
     assert whole.time == Fraction(64 * MIB, 50 * 10**9)
     text = whole_text(whole)
@@ -149,7 +149,7 @@ def test_a_block_divides_the_links() -> None:
 def test_one_of_a_block_keeps_its_part() -> None:
     jobs, _ = make_jobs(hybrid(), only=["dp[0]"])
     (result,) = run_jobs(jobs, Settings(until=Schedule))
-    assert list(wholes(jobs, [result])) == []
+    assert list(wholes([job.block for job in jobs], [result])) == []
     assert result.request.problem.shares is not None
     (alone,) = run_jobs([attrs.evolve(jobs[0], block=None)], Settings(until=Schedule))
     assert alone.schedule is not None and result.schedule is not None
@@ -216,15 +216,14 @@ def far(kind: str, size: int = 64 * MIB, scheduler: str = "forest") -> Collectiv
     return request(BOXES, kind, (0, 8), scheduler, size=size)
 
 
-@pytest.mark.parametrize("scheduler", ["forest", "auto"])
 @pytest.mark.parametrize(
-    ("target", "kind", "relays"),
-    [
+    ("target", "kind", "relays", "scheduler"),
+    every(2, [(*one, ("forest", "auto")[(k + turn) % 2]) for k, one in enumerate([
         ("mpi-c", "allgather", True), ("mpi-c", "allreduce", True), ("mpi-c{interpose=true}", "allreduce", False),
         ("msccl-xml", "allgather", False), ("msccl-xml", "allreduce", False), ("oneccl-xml", "allgather", True),
         ("oneccl-xml", "allreduce", True), ("msccl-xml{runtime=msccl}", "broadcast", True),
         ("msccl-xml{runtime=msccl}", "reduce-scatter", True), ("ir", "allreduce", True),
-    ],
+    ]) for turn in (0, 1)]),
 )  # fmt: skip
 def test_files_have_relays_if_they_may_and_gain(target: str, kind: str, relays: bool, scheduler: str) -> None:
     one = far(kind, scheduler=scheduler)

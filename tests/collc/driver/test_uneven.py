@@ -45,7 +45,7 @@ CASES = [(network, kind, seed) for seed in range(2) for network in NETWORKS for 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("network", "kind", "seed"), every(3, CASES))
+@pytest.mark.parametrize(("network", "kind", "seed"), every(6, CASES))
 def test_the_default_pipeline_is_right_for_all_counts(network: str, kind: str, seed: int) -> None:
     net = collc.topology(network)
     sizes = sizes_of(kind, net.num_ranks, seed)

@@ -174,10 +174,10 @@ def mpi4py() -> str:
     return f"{HELPERS}{os.pathsep}{found[-1].parent}"
 
 
-def _mpi(path: str, **more: str) -> subprocess.Popen[bytes]:
+def _mpi(path: str, *words: str, **more: str) -> subprocess.Popen[bytes]:
     command = [str(COMMAND.parent / "mpiexec"), "-n", "4", sys.executable, "-m", "mpi4py.futures", "-m", "collc"]
     return subprocess.Popen(
-        [*command, *SEARCH, "--executor", "mpi"], env={**os.environ, "PYTHONPATH": path, **more},
+        [*command, *(words or SEARCH), "--executor", "mpi"], env={**os.environ, "PYTHONPATH": path, **more},
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
 
@@ -196,6 +196,26 @@ def test_ranks_of_mpi_find_the_same_and_one_that_is_killed_loses_nothing(mpi4py:
     assert (0, b"") == (again.returncode, err)
     assert b"made.txt: " in out
     assert (whole, False) == (Path("made.txt").read_text(), Path("made.txt.units").exists())
+
+
+@pytest.mark.needs("mpi")
+def test_ranks_of_mpi_sweep_the_same_table(mpi4py: str, collc: Collc) -> None:
+    words = (
+        "sweep",
+        "--on",
+        "torus(3, 3)",
+        "uniring(5)",
+        "--collective",
+        "allreduce",
+        "--using",
+        "bfb",
+        "swing",
+        "--csv",
+    )
+    running = _mpi(mpi4py, *words)
+    out, err = running.communicate(timeout=60)
+    assert (0, b"") == (running.returncode, err)
+    assert out.decode() == collc(*words, "-j1").out
 
 
 def _rank(number: int, mark: str) -> int:

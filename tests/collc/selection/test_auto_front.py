@@ -6,6 +6,7 @@ from fractions import Fraction
 from itertools import product
 
 import pytest
+from sampling import every
 
 from collc.frontends.coll import topology
 from collc.ir.collective import Collective
@@ -53,8 +54,7 @@ def test_cases_that_the_optimal_number_loses(net: str, size: int, loss: Fraction
     assert forest.measure(forest.pieces([size])[0]).times.at(size) > loss * least
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("net", NETS)
+@pytest.mark.parametrize(("net", "kind"), every(3, list(product(NETS, KINDS))))
 def test_no_number_of_trees_is_faster(net: str, kind: str) -> None:
     memory = Memory()
     for size in (KIB, MIB, 256 * MIB):

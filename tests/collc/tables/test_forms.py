@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from collc.tables.columns import Cell, Column, Table, with_floats
+from collc.tables.every import TABLES
 from collc.tables.forms import csv_text, markdown_text, objects
-from collc.tables.listed import TABLES
 
 COLUMNS = (
     Column("name", "name", "text", "a name"),
@@ -78,9 +78,9 @@ def test_columns_have_keys_of_their_own_and_an_explanation(name: str) -> None:
     assert len({column.key for column in columns}) == len(columns)
     for column in columns:
         assert column.heading and column.help and re.fullmatch(r"\w+", column.key)
-    assert [c.key for c in columns if c.hidden and not c.key.endswith("_float")] in (
-        [], ["time_per_byte", "time_per_byte_bound"], ["time_s"]
-    )  # fmt: skip
+    shown = {column.key for column in columns if not column.hidden}
+    for key in (column.key for column in columns if column.hidden and not column.key.endswith("_float")):
+        assert f"{key}_float" in shown or (key == "time_s" and "time_us" in shown)
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -93,3 +93,9 @@ def test_runs_have_every_value_of_a_row() -> None:
     from collc.backends.measured import Row
 
     assert [c.key for c in TABLES["run"]] == ["on", *Row("", "allreduce", 1, 0, 0, "", "", False).as_dict()]
+
+
+def test_data_frames_of_runs_have_the_types_of_the_table() -> None:
+    from collc.backends.measured import _KINDS
+
+    assert {c.key: c.kind for c in TABLES["run"][1:]} == _KINDS

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from copy import deepcopy
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator, ValidationError
+from sampling import every
 
 from collc.tables.schemas import DOCUMENTS, schema
 from collc.tools.schemas import schema_text
@@ -85,8 +87,9 @@ TEXTS = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("text", TEXTS)
-@pytest.mark.parametrize("verb", ["cost", "simulate", "verify", "check", "compile"])
+@pytest.mark.parametrize(
+    ("verb", "text"), every(2, list(product(["cost", "simulate", "verify", "check", "compile"], TEXTS)))
+)
 def test_what_verbs_print(collc: Any, verb: str, text: str, tmp_path: Path) -> None:  # Any: the fixture's function
     path = tmp_path / "a.coll"
     path.write_text(TEXTS[text])
