@@ -38,9 +38,9 @@ PAGES = {
 }  # fmt: skip
 
 #: the most lines of shell with a command of collc that pages leave out
-MOST_LEFT_OUT = 26
+MOST_LEFT_OUT = 18
 #: the most blocks of Python that pages leave out
-MOST_PYTHON_LEFT_OUT = 6
+MOST_PYTHON_LEFT_OUT = 5
 
 # ---- the files that commands of a page read, beside those of example_files.py
 
@@ -107,7 +107,8 @@ def run(command: str, collc: Collc) -> Ran:
         words.insert(1, "--dry-run")
     for place, word in enumerate(words):
         if word in ("-o", "--database") and "/" in words[place + 1]:
-            Path(words[place + 1]).parent.mkdir(parents=True, exist_ok=True)
+            path = Path(words[place + 1])  # of `my/` collc makes the folder itself, but not for a database
+            (path if word == "--database" and path.suffix == "" else path.parent).mkdir(parents=True, exist_ok=True)
     return collc(*words)
 
 

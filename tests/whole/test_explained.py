@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from itertools import combinations
 from pathlib import Path
@@ -44,6 +45,20 @@ def test_an_unreadable_figure_is_found() -> None:
     assert unreadable(text.format('<text x="5" y="20">one</text><text x="9" y="22">two</text>'))
     assert unreadable(text.format('<text x="80" y="20">long</text>'))
     assert not unreadable(text.format('<text x="5" y="20">one</text><text x="45" y="20">two</text>'))
+
+
+#: the parts of every explanation, in order
+PARTS = ["The idea", "The theorem", "What collc does", "What collc proves and checks", "Try it"]
+
+
+def parts(text: str) -> list[str]:
+    return [heading.rstrip("s") for heading in re.findall(r"^## (.*)$", text, re.MULTILINE)]
+
+
+def test_every_page_has_its_parts() -> None:
+    expected = [part.rstrip("s") for part in PARTS]
+    assert {path.name for path in FOLDER.glob("*.md") if parts(path.read_text("utf-8")) != expected} == set()
+    assert parts("## The idea\n## Try it\n") != expected
 
 
 def test_every_page_has_its_figure() -> None:

@@ -135,6 +135,30 @@ def test_a_missing_module_is_found() -> None:
     assert missing_modules("`packing.py`, `no_such_module.py`") == ["no_such_module.py"]
 
 
+#: why a table or figure of a paper has no command
+REASONS = ("no data", "not reproduced", "the same command", "the same two commands")
+
+
+def without_a_command(page: str) -> list[str]:
+    """Return the tables and figures of a paper's page whose row has neither a command nor a reason."""
+    page = page.partition("## Errata")[0]
+    rows = re.findall(r"^\| (?:(?:Tables?|Figures?) \d|\d+[:,] ?).*$", page.partition("## Table")[2], re.MULTILINE)
+    return [row for row in rows if not re.search(r"`(?:python|collc|for) ", row) and not any(r in row for r in REASONS)]
+
+
+@pytest.mark.parametrize("page", PAPERS, ids=lambda page: page.name)
+def test_every_table_and_figure_has_its_command(page: Path) -> None:
+    text = page.read_text()
+    assert without_a_command(text) == []
+    assert len(re.findall(r"^\| .*`(?:python|collc|for) ", text, re.MULTILINE)) >= 3
+
+
+def test_a_figure_without_a_command_is_found() -> None:
+    page = "## Tables\n| Figure 6: x | `python benchmarks/swing.py` |\n| Figure 7: y | a picture |\n"
+    page += "| 3: z | - | not reproduced |\n"
+    assert without_a_command(page) == ["| Figure 7: y | a picture |"]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "name", sorted({name for page in PAPERS for name in re.findall(r"benchmarks/(\w+)\.py", page.read_text())})
