@@ -138,6 +138,8 @@ def pool(jobs: int) -> Iterator[Executor | None]:
     # Spawned, not forked: the same on every system, and safe beside threads.
     executor = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_serve)
     try:
+        with _interrupts_held():
+            executor.submit(int)  # starts all workers, which inherit the mask until they ignore interrupts
         yield executor
         executor.shutdown()
     except BaseException:
@@ -148,9 +150,24 @@ def pool(jobs: int) -> Iterator[Executor | None]:
         raise
 
 
+@contextlib.contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Hold interrupts from the terminal for the block: one in it comes when it ends."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _serve() -> None:
     """Ignore interrupts from the terminal, since the parent ends its workers; end if the parent ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 

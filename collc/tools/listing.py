@@ -26,7 +26,7 @@ def listing(kind: str, name: str | None = None) -> Table:
     Raises C0001 for another kind, C0007, C0008 and C0015 for unknown names.
 
     >>> [row["name"] for row in listing("schedulers").rows][:3]
-    ['bfb', 'expansion', 'forest']
+    ['auto', 'bfb', 'double-binary-tree']
     """
     known_name(kind, LISTINGS, "listing")
     if name is None:

@@ -65,7 +65,7 @@ def _units(modulus: int) -> list[int]:
     """Return units that generate all units of a modulus: each is the least that those before it do not generate.
 
     >>> _units(7), _units(8), _units(2)
-    ([3], [3, 5], [])
+    ([2, 3], [3, 5], [])
     """
     reached, found = {1 % modulus}, list[int]()
     for unit in range(2, modulus):

@@ -95,7 +95,8 @@ def check(engines: Engines, case: int, elements: int, packed: bool, reduction: s
         expected = Played(which, plans, inputs, elements, seed).run()
         memory = memory_of(which, plans, inputs, elements)
         assert played(ranks, [columns(plan.actions) for plan in plans], memory, reduction) == [None] * n
-        assert [mine[1].tobytes() for mine in memory] == [one.tobytes() for one in expected]
+        wrong = [r for r in range(n) if memory[r][1].tobytes() != expected[r].tobytes()]
+        assert wrong == []  # ranks: a comparison of all bytes takes minutes to print where pytest shows it whole
     for one in ranks:
         one.close()
 
