@@ -88,6 +88,8 @@ def executing(given: Executor | str | None) -> Iterator[Executor | None]:
 class Processes(Renewable):
     """At least two processes of this machine, inside of a ``with`` block; :meth:`renew` starts others."""
 
+    ends_calls = True
+
     def __init__(self, workers: int) -> None:
         self.workers = workers
         self._open = contextlib.ExitStack()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import threading
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -35,9 +34,11 @@ def cores() -> int:
 
 class Renewable(Executor):
     """An executor that goes on after the loss of a worker. ``lost`` are the exceptions of calls that a worker took with
-    it; :meth:`renew` makes the executor ready to take these calls again."""
+    it; :meth:`renew` makes the executor ready to take these calls again. ``ends_calls``: who ends the executor ends the
+    calls that wait in it."""
 
     lost: tuple[type[BaseException], ...] = (BrokenExecutor,)
+    ends_calls: bool = False
 
     @abstractmethod
     def renew(self) -> None:
@@ -106,13 +107,14 @@ def _shared(
     """Yield the results of calls in an executor's workers as they come, each with its place."""
     places = list(calls)
     futures = [executor.submit(function, *calls[place]) for place in places]
-    yield from ((places[at], futures[at].result()) for at in completed(futures))
+    cancels = not (isinstance(executor, Renewable) and executor.ends_calls)
+    yield from ((places[at], futures[at].result()) for at in completed(futures, cancels))
 
 
-def completed(futures: Sequence[Future[T]]) -> Iterator[int]:
+def completed(futures: Sequence[Future[T]], cancels: bool = True) -> Iterator[int]:
     """Yield the place of each future when it is done; the observer of this thread's progress is asked regularly.
 
-    If the caller stops early, futures that have not begun are cancelled.
+    If the caller stops early, ``cancels`` cancels the futures that have not begun.
     """
     pending = {future: place for place, future in enumerate(futures)}
     try:
@@ -122,8 +124,14 @@ def completed(futures: Sequence[Future[T]]) -> Iterator[int]:
             if not done:
                 progress("waiting for workers", len(futures) - len(pending), len(futures))
     finally:
-        for future in pending:
-            future.cancel()
+        # A pool of processes whose workers ended gives all its futures an exception, and cannot where one is cancelled.
+        if cancels and not any(_is_broken(future) for future in futures):
+            for future in pending:
+                future.cancel()
+
+
+def _is_broken(future: Future[T]) -> bool:
+    return future.done() and not future.cancelled() and isinstance(future.exception(), BrokenExecutor)
 
 
 @contextlib.contextmanager
@@ -133,41 +141,25 @@ def pool(jobs: int) -> Iterator[Executor | None]:
         yield None
         return
     from concurrent.futures import ProcessPoolExecutor
-    from multiprocessing import get_context
 
-    # Spawned, not forked: the same on every system, and safe beside threads.
-    executor = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_serve)
+    from .spawning import Spawning
+
+    processes = Spawning()
+    executor = ProcessPoolExecutor(jobs, mp_context=processes, initializer=_serve)
     try:
-        with _interrupts_held():
-            executor.submit(int)  # starts all workers, which inherit the mask until they ignore interrupts
         yield executor
         executor.shutdown()
     except BaseException:
-        running = list((getattr(executor, "_processes", None) or {}).values())
-        executor.shutdown(wait=False, cancel_futures=True)
-        for process in running:
-            process.terminate()
+        processes.terminate()
+        executor.shutdown(wait=False)  # calls that wait are not cancelled, see `completed`
         raise
-
-
-@contextlib.contextmanager
-def _interrupts_held() -> Iterator[None]:
-    """Hold interrupts from the terminal for the block: one in it comes when it ends."""
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _serve() -> None:
     """Ignore interrupts from the terminal, since the parent ends its workers; end if the parent ends."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    if hasattr(signal, "pthread_sigmask"):
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    from .spawning import ignore_interrupts
+
+    ignore_interrupts()
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 

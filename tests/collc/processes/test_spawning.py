@@ -1,0 +1,38 @@
+"""Workers and interrupts from the terminal."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+PROGRAM = """
+import sys, time
+from collc.processes.engines import Processes
+from collc.processes.workers import Work
+
+if __name__ == "__main__":
+    print("begun", flush=True)
+    try:
+        with Processes(4) as processes:
+            Work(processes).run(time.sleep, [(5.0,)] * 40, ["sleep"] * 40)
+    except KeyboardInterrupt:
+        print("interrupted")
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="groups of processes")
+@pytest.mark.parametrize("seconds", [0.0, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5])
+def test_an_interrupt_while_workers_start_is_silent(seconds: float) -> None:
+    running = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM], stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+    )
+    assert running.stdout is not None
+    assert b"begun\n" == running.stdout.readline()
+    time.sleep(seconds)
+    os.killpg(running.pid, signal.SIGINT)
+    out, err = running.communicate(timeout=60)
+    if seconds:  # before, the import itself is interrupted
+        assert (b"interrupted\n", b"", 0) == (out, err, running.returncode)
