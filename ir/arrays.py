@@ -133,6 +133,10 @@ _WORD = 63
 _DENSE_BITS = 32
 #: bytes of such a table that may be four times as wide
 _SMALL = 1 << 24
+#: bits of a digit of numbers that are sorted by digits
+_DIGIT = 16
+#: the most digits of such numbers; more take as long as numbers that hold their rows
+_DIGITS = 3
 
 
 def distinct_pairs(first: Array, second: Array) -> tuple[Array, Array]:
@@ -199,8 +203,9 @@ def last_at_most(ordered: Array, values: Array) -> Array:
 def lexsort(keys: Sequence[Array]) -> Array:
     """Return what ``np.lexsort`` does: the order by the last key, then by the key before it, and so on, then by number.
 
-    Integer keys are packed into one number with the row's own, and the numbers sorted, which takes a fifth of the time.
-    If their ranges do not fit 64 bits together, the rows are sorted by the last key after they are by the others.
+    Integer keys are packed into one number. Numbers of at most 48 bits are sorted by digits, others together with the
+    row's own number; that takes a fifth of the time or less. If the ranges of keys do not fit 64 bits together, the
+    rows are sorted by the last key after they are by the others.
 
     >>> lexsort([np.array([2, 0, 1]), np.array([3, 3, 1])]).tolist()
     [2, 1, 0]
@@ -210,8 +215,8 @@ def lexsort(keys: Sequence[Array]) -> Array:
         return np.lexsort(keys)
     lows = [int(key.min()) for key in keys]
     spans = [int(key.max()) - low + 1 for key, low in zip(keys, lows, strict=True)]
-    bits = number.bit_length()
-    if prod(spans) << bits >= 1 << 63:
+    bits, span_of_all = number.bit_length(), prod(spans)
+    if span_of_all << bits >= 1 << 63:
         return _sorted_by_last(keys)
     packed = keys[-1].astype(np.int64)
     packed -= lows[-1]
@@ -220,11 +225,22 @@ def lexsort(keys: Sequence[Array]) -> Array:
             packed *= span
             packed += key
             packed -= low
+    if span_of_all <= 1 << _DIGITS * _DIGIT:
+        return _sorted_by_digits(packed, span_of_all)
     packed <<= bits
     packed |= np.arange(number)
     packed.sort()
     packed &= (1 << bits) - 1
     return packed
+
+
+def _sorted_by_digits(values: Array, span: int) -> Array:
+    """Return the stable order of values from 0 to below ``span``, which is at most 2^48."""
+    order = np.argsort(values.astype(np.uint16), kind="stable")  # a radix sort; the cast keeps the lowest digit
+    while span > 1 << _DIGIT:
+        values, span = values >> _DIGIT, -(-span >> _DIGIT)
+        order = order.take(np.argsort(values.astype(np.uint16).take(order), kind="stable"))
+    return order
 
 
 def _sorted_by_last(keys: Sequence[Array]) -> Array:

@@ -20,6 +20,9 @@ from .symmetric_program import SymmetricProgram
 
 __all__ = ["laid_out", "run_counts"]
 
+#: bits of a number that is not negative
+_WORD = 63
+
 
 def laid_out(program: SymmetricProgram, most: int | None = None) -> Program:
     """Return the program of all ranks, with an instruction for each run of a message, of at most ``most`` chunks.
@@ -158,13 +161,14 @@ class _Chunks:
         """Return the runs of at most ``most`` chunks."""
         seed, elements = program.seed, np.arange(program.group.order)[:, None]
         src, dst = _places(program, "src"), _places(program, "dst")
-        kind, sent = self._kinds(seed), src[:, self.sent_chunk]
-        order = np.argsort(kind * (np.int64(sent.max(initial=0)) + 1) + sent, axis=1)
+        kind, sent = self._kinds(seed), src.take(self.sent_chunk, axis=1)
+        order, sent = _sorted_within(kind, sent)
         kind = np.sort(kind)  # all elements have the same kinds in the same columns
         leads, lead = numbered(self.leads)
         away = program.group.multiply(elements, leads)[elements, lead[order]]
         received = self.received_chunk[order]
-        sent, stored, operand = np.take_along_axis(sent, order, axis=1), dst[away, received], src[away, received]
+        at = away * src.shape[1] + received
+        stored, operand = dst.take(at), src.take(at)
         fresh = np.ones(sent.shape, dtype=bool)
         adds = (seed.receives & seed.reads_src)[self.received[order[:, 1:]]]
         follows = kind[1:] == kind[:-1]
@@ -188,6 +192,18 @@ class _Chunks:
         for buffer in (seed.src_buffer[self.sent], seed.dst_buffer[self.received], adds[self.received]):
             kind = kind * len(Buffer) + buffer
         return numbered(kind)[1]
+
+
+def _sorted_within(kind: Array, place: Array) -> tuple[Array, Array]:
+    """Return the order of each row's columns by kind, then by place, and the places in this order."""
+    columns = kind.size
+    bits, wide = columns.bit_length(), int(place.max(initial=0)).bit_length()
+    if int(kind.max(initial=0)).bit_length() + wide + bits > _WORD:
+        order = np.argsort(kind << wide | place, axis=1)
+        return order, np.take_along_axis(place, order, axis=1)
+    packed = ((kind << wide + bits) + np.arange(columns)) + (place << bits)
+    packed.sort(axis=1)  # numbers that hold their column take a fifth of the time of an argsort
+    return packed & (1 << bits) - 1, packed >> bits & (1 << wide) - 1
 
 
 def _places(program: SymmetricProgram, end: str) -> Array:

@@ -108,14 +108,20 @@ class SymmetricProgram(Columnar):
     def placed(self, element: Array, offset: Array, moves: Array) -> Array:
         """Return the places of chunks on the images of their ranks; only those that ``moves`` marks move.
 
-        ``offset`` are offsets of the seed; all arguments are broadcast together.
+        ``offset`` are offsets of the seed, ``element`` is one or a column; shape (elements, chunks) or (chunks).
         """
         shard, inside = np.divmod(np.where(moves, offset, 0), self.chunks)
-        image = self.moved(element, shard) * self.chunks + inside
+        shards = np.arange(self.collective.num_shards)
+        if len(shard) < len(shards):
+            image = self.moved(element, shard) * self.chunks
+        else:
+            image = (self.moved(element, shards) * self.chunks).take(shard, axis=-1)
+        image += inside
         if len(self.numbering):
-            image = self.numbering.astype(np.int64)[image]
-        place: Array = np.where(moves, image, offset)
-        return place
+            image = self.numbering.astype(np.int64).take(image)
+        if not moves.all():
+            image[..., ~moves] = offset[~moves]
+        return image
 
     @property
     def num_channels(self) -> int:
@@ -134,6 +140,8 @@ class SymmetricProgram(Columnar):
 
     def renamed(self, name: str) -> SymmetricProgram:
         """Return the program under another name."""
+        if name == self.name:
+            return self
         return attrs.evolve(self, seed=attrs.evolve(self.seed, name=name))
 
     def moves(self, buffer: Buffer) -> bool:
