@@ -13,7 +13,7 @@ from ..arrays import Array, lexsort
 from ..progress import counting, progress
 from ..ragged import first_of_group, group_starts, inverse, nth_in_group, ranges
 
-__all__ = ["arranged", "levels", "spread"]
+__all__ = ["Spread", "arranged", "levels"]
 
 
 def levels(start: Array, later: Array, earlier: Array, weight: Array | None = None) -> Array | None:
@@ -83,33 +83,44 @@ def arranged(level: Array, later: Array) -> Array:
     return inverse(lexsort((-degree, level)))
 
 
-def spread(level: Array, later: Array, earlier: Array, node: Array, column: Array, number: Array, value: Array) -> None:
-    """Let what nodes know, rows of ``value``, spread to the nodes that learn from them, level by level.
+class Spread:
+    """How what nodes know spreads to the nodes that learn from them, level by level.
 
     Nodes stand in their places (:func:`arranged`), with levels from -1 on. Node ``later[k]`` learns from node
-    ``earlier[k]``, of a lower level, and node ``node[k]`` learns that ``column[k]`` is ``number[k]`` at least.
+    ``earlier[k]``, of a lower level.
     """
-    order = lexsort([later])
-    later, earlier = later[order], earlier[order]
-    nth = nth_in_group(later)
-    order = lexsort((nth, level[later]))
-    later, earlier, nth = later[order], earlier[order], nth[order]
-    height = level[later]
-    runs = np.append(np.flatnonzero(first_of_group(height) | first_of_group(nth)), len(later))
-    order = lexsort([node])
-    place = (node * np.int64(value.shape[1]) + column)[order]
-    number, known = number[order].astype(value.dtype), level[node[order]]
-    flat, done = value.reshape(-1), int(np.searchsorted(known, -1, side="right"))
-    np.maximum.at(flat, place[:done], number[:done])
-    begins = np.flatnonzero(first_of_group(height[runs[:-1]]))
-    ends = np.searchsorted(known, height[runs[:-1]][begins], side="right").tolist()
-    nodes, limits = later[runs[:-1]].tolist(), runs.tolist()
-    bounds = [*begins.tolist(), len(nodes)]
-    levels = list(zip(pairwise(bounds), ends, strict=True))
-    for (begin, end), upto in counting(levels, "what blocks know of others"):
-        for k in range(begin, end):
-            low, high, one = limits[k], limits[k + 1], nodes[k]
-            part = value[one : one + high - low]
-            np.maximum(part, value[earlier[low:high]], out=part)
-        np.maximum.at(flat, place[done:upto], number[done:upto])
-        done = upto
+
+    def __init__(self, level: Array, later: Array, earlier: Array):
+        order = lexsort([later])
+        later, earlier = later[order], earlier[order]
+        nth = nth_in_group(later)
+        order = lexsort((nth, level[later]))
+        later, earlier, nth = later[order], earlier[order], nth[order]
+        height = level[later]
+        runs = np.append(np.flatnonzero(first_of_group(height) | first_of_group(nth)), len(later))
+        begins = np.flatnonzero(first_of_group(height[runs[:-1]]))
+        self._level, self._earlier = level, earlier
+        self._heights = height[runs[:-1]][begins]
+        self._nodes, self._limits = later[runs[:-1]].tolist(), runs.tolist()  # runs of successive nodes
+        self._levels = [*begins.tolist(), len(self._nodes)]  # level -> its first run
+
+    def into(self, value: Array, node: Array, column: Array, number: Array) -> None:
+        """Change ``value``, whose rows are what nodes know, to what they know in the end.
+
+        Node ``node[k]`` learns that ``column[k]`` is ``number[k]`` at least.
+        """
+        order = lexsort([node])
+        place = (node * np.int64(value.shape[1]) + column)[order]
+        number, known = number[order].astype(value.dtype), self._level[node[order]]
+        flat, done = value.reshape(-1), int(np.searchsorted(known, -1, side="right"))
+        np.maximum.at(flat, place[:done], number[:done])
+        ends = np.searchsorted(known, self._heights, side="right").tolist()
+        nodes, limits, earlier = self._nodes, self._limits, self._earlier
+        levels = list(zip(pairwise(self._levels), ends, strict=True))
+        for (begin, end), upto in counting(levels, "what blocks know of others"):
+            for k in range(begin, end):
+                low, high, one = limits[k], limits[k + 1], nodes[k]
+                part = value[one : one + high - low]
+                np.maximum(part, value[earlier[low:high]], out=part)
+            np.maximum.at(flat, place[done:upto], number[done:upto])
+            done = upto

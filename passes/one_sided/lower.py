@@ -17,6 +17,7 @@ from collc.ir.one_sided.opcodes import Op
 from collc.ir.one_sided.program import OneSided, Transport
 from collc.ir.opcodes import table
 from collc.ir.program import Buffer, Opcode, Program
+from collc.ir.progress import counting
 from collc.ir.ragged import first_of_group, starts
 
 from ..base import Pass, remark
@@ -227,9 +228,9 @@ class _Lowering:
     def program(self, double_scratch: bool) -> OneSided:
         """Return the one-sided program, without nops."""
         program, known = self.source, joints(self.source)
-        self._local()
-        self._joints(known)
-        (self._packed if self.packets else self._signalled)()
+        messages = self._packed if self.packets else self._signalled
+        for add in counting((self._local, partial(self._joints, known), messages), "kinds of operations"):
+            add()
         rows = joined(self.parts).take(lexsort([np.concatenate(self.keys)]))
         into, out = _sizes(program)
         sizes = {

@@ -7,6 +7,7 @@ import numpy as np
 from collc.ir.arrays import Array, lexsort
 from collc.ir.one_sided.opcodes import FLAGS, Op, table
 from collc.ir.one_sided.program import OneSided
+from collc.ir.progress import progress
 from collc.ir.ragged import first_of_group, inverse, ranges
 
 from .accesses import accesses
@@ -37,6 +38,7 @@ def with_nops(program: OneSided) -> OneSided:
     old = rows_of(program)
     kept = old.fixed[:, OPCODE] != Op.NOP
     rows = old if kept.all() else old.take(np.flatnonzero(kept))
+    progress(f"joining the threads of {len(rows):,} operations")
     before = _nops_before(rows, _conflicts(program, rows))
     nops = emit(rows.fixed[before, BLOCK], Op.NOP)
     order = lexsort([np.append(2 * np.arange(len(rows)) + 1, 2 * before)])

@@ -11,7 +11,7 @@ from collc.ir.arrays import Array, distinct, fit, lexsort
 from collc.ir.frozen import frozen
 from collc.ir.one_sided.opcodes import SIGNALS, WAITS, Op, table
 from collc.ir.one_sided.program import OneSided
-from collc.ir.one_sided.waves import arranged, levels, spread
+from collc.ir.one_sided.waves import Spread, arranged, levels
 from collc.ir.program import Buffer
 from collc.ir.ragged import first_of_group, ranges
 
@@ -261,7 +261,8 @@ class _Knowledge:
         place = arranged(reached, later)
         other = block[order.earlier]
         value = np.full((len(reached), blocks), -1, dtype=fit(-1, int(np.diff(start).max(initial=0))))
-        spread(np.sort(reached), place[later], place[earlier], place[own], other, order.earlier - start[other], value)
+        spread = Spread(np.sort(reached), place[later], place[earlier])
+        spread.into(value, place[own], other, order.earlier - start[other])
         return cls(waiting, place, value)
 
 

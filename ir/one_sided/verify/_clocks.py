@@ -8,6 +8,7 @@ together.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from ...frozen import frozen
 from ...ragged import first_of_group, group_starts, owners, ranges, starts
 from ..opcodes import PACKET_WRITES, Op
 from ..program import OneSided
-from ..waves import arranged, spread
+from ..waves import Spread, arranged
 from ._events import PARTS, Events
 from ._messages import Messages
 from ._packets import Packets
@@ -26,6 +27,8 @@ __all__ = ["Clocks", "Posts"]
 
 _END = np.iinfo(np.int64).max
 _WORD = 64
+#: bytes of the numbers of nodes that are computed at a time
+_MOST_BYTES = 1 << 27
 
 
 @frozen(eq=False)
@@ -44,8 +47,8 @@ class Posts:
 class Clocks:
     """Row r of a block (see :class:`.Order`) knows what node ``node[r]`` knows, and how far its own block is.
 
-    ``value`` are the numbers of nodes, shape (nodes, agents), and ``begun`` the ranks that have begun, as bits of
-    words. Event e knows the ranks of ``begun[knower[e]]``. ``last`` are the nodes of the blocks' ends.
+    :meth:`numbers` are what nodes know of agents, ``begun`` the ranks that have begun, as bits of words. Event e
+    knows the ranks of ``begun[knower[e]]``. ``last`` are the nodes of the blocks' ends.
     """
 
     def __init__(
@@ -59,11 +62,15 @@ class Clocks:
         self._pairs: list[tuple[Array, Array]] = []
         self._weak: list[tuple[Array, Array]] = []  # pairs of which only the ranks that have begun are learned
         self._sets: list[tuple[Array, Array, Array]] = []
+        self._kind = kind
+        self._all: Array | None = None  # the numbers of all agents, if they are few
+        self._learned: tuple[Array, Array, Array]  # node, agent and number, by agent
+        self._spreading: Spread
         self._list_learned()
         self._number()
         self._link()
         self._arrange()
-        self._compute(kind)
+        self._compute()
 
     # ---- what is learned
 
@@ -199,10 +206,46 @@ class Clocks:
         self._sets = [(place[node], agent, value) for node, agent, value in self._sets]
         self._weak = [(place[node], place[other]) for node, other in self._weak]
 
-    def _compute(self, kind: type[np.signedinteger[Any]]) -> None:  # Any: the width
-        self.value = np.zeros((len(self.levels), self.agents), dtype=kind)
+    # ---- numbers of agents
+
+    def numbers(self, node: Array, agent: Array) -> Array:
+        """Return what nodes know of agents, elementwise; both are columns of one length."""
+        found = np.zeros(len(node), dtype=self._kind)
+        order = lexsort([agent])
+        for first, last, value in self.of_agents(distinct(agent)):
+            some = order[slice(*np.searchsorted(agent[order], [first, last]).tolist())]
+            found[some] = value[node[some], agent[some] - first]
+        return found
+
+    def of_agents(self, some: Array | None = None) -> Iterator[tuple[int, int, Array]]:
+        """Yield (first, last, numbers): what all nodes know of the agents ``first`` to ``last`` (exclusive).
+
+        All together would fill the memory: 3 GiB for an allreduce of 256 ranks. So a few agents are taken at a time;
+        with ``some``, only where one of these is among them. The next ones are in the same memory.
+        """
+        if self._all is not None:
+            yield 0, self.agents, self._all
+            return
+        width = max(_MOST_BYTES // max(len(self.levels) * np.dtype(self._kind).itemsize, 1), 1)
+        space = np.empty(len(self.levels) * min(width, self.agents), dtype=self._kind)
+        for first in range(0, self.agents, width):
+            last = min(first + width, self.agents)
+            if some is not None and not ((some >= first) & (some < last)).any():
+                continue
+            value = space[: len(self.levels) * (last - first)].reshape(-1, last - first)
+            value[:] = 0
+            low, high = np.searchsorted(self._learned[1], [first, last]).tolist()
+            node, agent, number = (column[low:high] for column in self._learned)
+            self._spreading.into(value, node, agent - first, number)
+            if last - first == self.agents:
+                self._all = value
+            yield first, last, value
+
+    def _compute(self) -> None:
         node, agent, number = (np.concatenate(column) for column in zip(*self._sets, strict=True))
-        spread(self.levels, self._later, self._earlier, node, agent, number, self.value)
+        by = lexsort([agent])
+        self._learned = node[by], agent[by], number[by]
+        self._spreading = Spread(self.levels, self._later, self._earlier)
         self._compute_begun()
 
     def _compute_begun(self) -> None:

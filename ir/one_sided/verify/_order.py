@@ -118,14 +118,17 @@ class Order:
 
     def _limits(self, messages: Messages) -> Limits:
         """Return for each use that takes what several blocks give how many of each do not come after it."""
-        uses, found = messages.uses, Limits()
-        for use in messages.several.tolist():
-            event = int(uses.event[use])
-            block, phase = self.seen.block[event], self.phase[event]
-            found[use] = {
-                giver: int((self.over(self.known[uses.event[giving]], block) < phase).sum())
-                for giver, giving in messages.giving(use).items()
-            }
+        uses, several = messages.uses, messages.several.tolist()
+        found: Limits = {use: {} for use in several}
+        groups = [(use, *given) for use in several for given in messages.giving(use).items()]
+        if not groups:
+            return found
+        event = [uses.event[giving] for _, _, giving in groups]
+        taker = np.repeat(uses.event[[use for use, _, _ in groups]], [len(one) for one in event])
+        before = self.over(self.known[np.concatenate(event)], self.seen.block[taker]) < self.phase[taker]
+        ends = np.cumsum([len(one) for one in event])[:-1]
+        for (use, giver, _), given in zip(groups, np.split(before, ends), strict=True):
+            found[use][giver] = int(given.sum())
         return found
 
     def _finish(self) -> None:
@@ -135,9 +138,11 @@ class Order:
         self.end = np.zeros((ranks, self.agents), dtype=np.int32)
         self.end_begun = [1 << rank for rank in range(ranks)]
         first = program.rank_blocks.tolist()
-        for rank in range(ranks):
-            last = found.last[first[rank] : first[rank + 1]]
-            self.end[rank] = found.value[last].max(axis=0, initial=0)
+        lasts = [found.last[first[rank] : first[rank + 1]] for rank in range(ranks)]
+        for low, high, value in found.of_agents():
+            for rank, last in enumerate(lasts):
+                self.end[rank, low:high] = value[last].max(axis=0, initial=0)
+        for rank, last in enumerate(lasts):
             self.end_begun[rank] |= _bits(np.bitwise_or.reduce(found.begun[last], axis=0))
         self.end[program.block_rank, np.arange(blocks)] = _ALL
         if program.together:
@@ -152,9 +157,11 @@ class Order:
     # ---- questions
 
     def over(self, row: Array, agent: Array) -> Array:
-        """Return how many phases of an agent are over, as rows know it."""
-        found, block = self._clocks, self._clocks.block[row]
-        number: Array = np.where(agent == block, row - self.base[block], found.value[found.node[row], agent])
+        """Return how many phases of an agent are over, as rows know it; both are columns of one length."""
+        block = self._clocks.block[row]
+        number: Array = np.where(
+            agent == block, row - self.base[block], self._clocks.numbers(self._clocks.node[row], agent)
+        )
         return number
 
     def over_after(self, row: int, agent: int) -> int:
@@ -163,7 +170,8 @@ class Order:
         if agent == block:
             return row + 1 - int(self.base[block])
         ends = row + 1 == self.base[block + 1]
-        return int(found.value[found.last[block] if ends else found.node[row + 1], agent])
+        node = found.last[block] if ends else found.node[row + 1]
+        return int(found.numbers(np.array([node]), np.array([agent]))[0])
 
     def beginners(self, events: Array) -> tuple[list[int], Array]:
         """Return sets of ranks, as bits, and of each event which of these have begun this launch when it happens."""

@@ -294,14 +294,14 @@ def _missing(program: OneSided, seen: Events, touched: _Accesses, pair: _Pair, o
     first, second = int(touched.event[pair.first]), int(touched.event[pair.second])
     agent, stamp = int(touched.agent[pair.first]), int(touched.stamp[pair.first])
     row = int(order.known[second])
-    if order.in_time.over(np.array(row), np.array(agent)) >= stamp:
+    if order.in_time.over(np.array([row]), np.array([agent]))[0] >= stamp:
         return "only relaxed signals order them"
     if order.over_after(row, agent) >= stamp:
         waits = _in_phase(seen, order, _TAKES, second)
         if waits and waits[-1] < second:
             return f"no nop stands between it and {doing(program, int(seen.row[waits[-1]]))}"
     gives = [event for event in _in_phase(seen, order, _GIVES, first) if event > first]
-    if gives and touched.shared[pair.first] and order.over(np.array(row), np.array(agent)) + 1 >= stamp:
+    if gives and touched.shared[pair.first] and order.over(np.array([row]), np.array([agent]))[0] + 1 >= stamp:
         return f"no nop stands between the first and {doing(program, int(seen.row[gives[0]]))}"
     return "nothing orders them"
 

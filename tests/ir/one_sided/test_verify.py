@@ -14,6 +14,7 @@ from one_sided_programs import SHAPES, packets_to_all, ring, ring_of_packets
 
 from collc.ir.collective import Collective
 from collc.ir.one_sided import OneSided, Op
+from collc.ir.one_sided.verify import _clocks as clocks
 from collc.ir.one_sided.verify import program as verifier
 from collc.ir.verify import verify
 
@@ -89,6 +90,21 @@ def test_what_brute_force_finds_wrong_is_refused(name):
             refused += 1
             confirmed += judge(program, 12, number) != ""
     assert confirmed >= refused // 3
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_numbers_of_one_agent_at_a_time_prove_the_same(name, monkeypatch):
+    """All numbers of a large program together would fill the memory."""
+
+    def found():
+        verifier._right.clear()
+        programs = [changed(SHAPES[name](), random.Random(f"{name} {number}")) for number in range(12)]
+        return [failures(program) for program in (SHAPES[name](), *programs)]
+
+    whole = found()
+    assert any(whole)
+    monkeypatch.setattr(clocks, "_MOST_BYTES", 1)
+    assert whole == found()
 
 
 @pytest.mark.parametrize("turns", [1, 2, 3])

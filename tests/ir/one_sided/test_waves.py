@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collc.ir.one_sided.waves import arranged, levels, spread
+from collc.ir.one_sided.waves import Spread, arranged, levels
 from collc.ir.ragged import starts
 
 
@@ -81,5 +81,5 @@ def test_what_nodes_know_is_the_maximum_of_all_before_them(graph, data):
     node, column, value = np.array(sets, dtype=np.int64).reshape(-1, 3).T
     place = arranged(level - 1, later)
     found = np.full((number, columns), -1, dtype=np.int8)
-    spread(np.sort(level - 1), place[later], place[earlier], place[node], column, value, found)
+    Spread(np.sort(level - 1), place[later], place[earlier]).into(found, place[node], column, value)
     assert found[place].tolist() == known.tolist()
