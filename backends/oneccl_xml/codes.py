@@ -27,9 +27,9 @@ The text is not well-formed XML. The message names the line.
     "C0753": """\
 not valid oneCCL-XML
 
-The text does not follow the schema, `oneccl.xsd`: an element or attribute is missing, unknown or misplaced, a value has
-another type, or a key is violated. For example, a thread sends on a connection that it does not own, a step sends two
-messages to one peer on one channel, or a sync names an unknown step. The message names the key.
+The text does not follow the schema, `oneccl.xsd`: an element is missing or unknown, a value has another
+type, or two elements have the same key. For example, a thread uses a connection of another thread to send, a step sends
+two messages to one peer on one channel, or a sync names an unknown step. The message names the key.
 
     <send peer="1" channel="0" buffer="input" offset="0" chunk="0" count="0"/>  <!-- C0753: count is 1 or more -->""",
     "C0754": """\
@@ -63,8 +63,8 @@ Remedy: `collc verify FILE` lists all failures.""",
     "C0758": """\
 the program does not support the requested use
 
-In place, input and output are one buffer, so a program must not write an output chunk before it has read the input in
-the same memory. Out of place, a program must not write the input.
+In place, input and output are one buffer. The program must read the input in the memory of an output chunk before it
+writes this chunk. Out of place, a program must not write the input.
 
     collc pod.coll -t 'oneccl-xml{inplace=true}'       # C0758 where the program is right out of place only
     collc pod.coll -t oneccl-xml""",
@@ -87,8 +87,8 @@ the CPU library does not use.""",
     "C0761": """\
 the executor did not compile
 
-collc found no C++ compiler (it tries CXX, c++, g++ and clang++), or the compiler refused the executor's sources, or did
-not link them with the oneCCL. The notes show its first messages. The executor needs C++17.
+collc found no C++ compiler, or the compiler could not compile the executor's sources or link them with oneCCL. collc
+tries CXX, c++, g++ and clang++. The notes show its first messages. The executor needs C++17.
 
 Remedy: install a compiler (Debian: `apt install g++`) or name one in CXX.""",
     "C0762": """\

@@ -10,6 +10,7 @@ import attrs
 from collc.ir.collective import Collective
 from collc.ir.layout import sizes
 from collc.ir.program import Buffer, Program
+from collc.ir.progress import counting
 from collc.ir.verify import adds_once
 
 from .model import OPS, Document, End, Local, Message, Rank, Segment, Step, Thread
@@ -31,7 +32,7 @@ def document(program: Program, threads: int, *, name: str, inplace: bool, outofp
     held = sizes(program)
     ranks = [
         Rank(int(held[r, Buffer.INPUT]), int(held[r, Buffer.OUTPUT]), _segments(pieces, r), steps.threads(r))
-        for r in range(program.num_ranks)
+        for r in counting(range(program.num_ranks), "steps of ranks")
     ]
     kind = program.collective
     collective = Collective(kind.kind, kind.num_ranks, kind.root, op=kind.op, pre=kind.pre, post=kind.post)

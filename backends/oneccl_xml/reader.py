@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from collc.ir.collective import CUSTOM, Collective
 from collc.ir.diagnostic import CollcError, Diagnostic, Severity, Source, Span, error
 from collc.ir.program import Buffer
-from collc.ir.progress import counting
+from collc.ir.progress import counting, progress
 
 from ..markup import prolog, root_of
 from .model import DTYPES, OPS, ROOT_TAG, Document, End, Local, Message, Rank, Segment, Step, Thread
@@ -87,6 +87,8 @@ def _validate(root: _Element, source: Source) -> None:
     from lxml import etree
 
     # A new schema for every call, because a schema keeps the log of its last use.
+    line_count = source.text.count("\n")
+    progress(f"checking {line_count:,} lines against the schema")
     schema = etree.XMLSchema(etree.fromstring(schema_text().encode()))
     if schema.validate(root):
         return

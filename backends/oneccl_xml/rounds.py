@@ -15,7 +15,7 @@ Their senders copy the data aside and go on; the data leave when the receiver is
 
 from __future__ import annotations
 
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Iterator
 
 import attrs
@@ -23,8 +23,10 @@ import attrs
 from collc.ir.diagnostic import error
 from collc.ir.layout import layout
 from collc.ir.machine import connections
+from collc.ir.program import Buffer
 from collc.ir.progress import progress
 
+from .intervals import Intervals
 from .pieces import LOCAL, OUT, Piece, Pieces
 
 __all__ = ["Planned", "plan"]
@@ -50,6 +52,37 @@ def plan(pieces: Pieces, thread: list[int], lanes: int = 1) -> tuple[list[Planne
     return list(run.rounds()), run.ended
 
 
+class _Touched:
+    """The places that pieces of a thread access in a round. Input and output overlap as in place: ``base`` says where
+    each buffer begins."""
+
+    def __init__(self, base: list[int]):
+        self.base = base
+        # Places of copies onto themselves, which do nothing, count in the buffer that they name only.
+        self.written: defaultdict[Buffer | None, Intervals] = defaultdict(Intervals)
+        self.accessed: defaultdict[Buffer | None, Intervals] = defaultdict(Intervals)
+
+    def add(self, piece: Piece, count: int) -> None:
+        """Add the places of a piece of ``count`` chunks."""
+        reads = [place for place in (piece.src, piece.second) if place is not None]
+        writes = [] if piece.dst is None else [piece.dst]
+        first = [self.base[buffer] + at for buffer, at in (*reads, *writes)]
+        onto_itself = piece.kind == LOCAL and piece.second is None and len(set(first)) == 1
+        for k, (buffer, _) in enumerate((*reads, *writes)):
+            key = buffer if onto_itself else None
+            self.accessed[key].add(first[k], first[k] + count)
+            if k >= len(reads):
+                self.written[key].add(first[k], first[k] + count)
+
+    def conflicts(self, message: Piece, count: int) -> bool:
+        """Return whether a message of ``count`` chunks sends what is written, or stores where data are accessed."""
+        touched = self.written if message.kind == OUT else self.accessed
+        place = message.src if message.kind == OUT else message.dst
+        assert place is not None
+        first = self.base[place[0]] + place[1]
+        return any(touched[key].meets(first, first + count) for key in (None, place[0]) if key in touched)
+
+
 class _Run:
     def __init__(self, pieces: Pieces, thread: list[int], lanes: int):
         program = pieces.program
@@ -68,8 +101,9 @@ class _Run:
         self.recvs: list[int] = [-1] * len(links)  # the block that is ready to receive
         self.touched: set[int] = set()  # connections with a new arrival
         self.posted: set[int] = set()  # blocks whose next message is at its connection
-        self.busy: dict[int, list[Piece]] = {}  # block -> messages of this round, and the local pieces after them
-        self.mates: dict[tuple[int, int], list[list[Piece]]] = {}  # thread of a rank -> these pieces of its blocks
+        self.busy: set[int] = set()  # blocks with messages in this round
+        # thread of a rank -> what its messages of this round touch, and the local pieces after them
+        self.touching: dict[tuple[int, int], _Touched] = {}
         self.later: list[tuple[int, Piece]] = []  # (block, local piece after the messages of this round)
         self.ending: set[int] = set()  # instructions that these pieces end
         self.round, self.num_pieces = 0, sum(map(len, self.listed))
@@ -117,7 +151,7 @@ class _Run:
         """Yield the messages with both ends ready; these may make the next ones ready."""
         used: dict[int, int] = {}
         full: set[int] = set()
-        self.busy, self.mates, self.later, self.ending = {}, {}, [], set()
+        self.busy, self.touching, self.later, self.ending = set(), {}, [], set()
         while self.touched or self._more():
             links, self.touched = sorted(self.touched), set()
             for link in links:
@@ -157,10 +191,8 @@ class _Run:
         self.posted.discard(block)
         self.at[block] += 1
         self._end(block, piece)
-        if block not in self.busy:
-            self.busy[block] = []
-            self.mates.setdefault((self.rank[block], self.thread[block]), []).append(self.busy[block])
-        self.busy[block].append(piece)
+        self.busy.add(block)
+        self._touched(block).add(piece, self.pieces.count[piece.instruction])
         self._look_ahead(block)
 
     def _look_ahead(self, block: int) -> None:
@@ -170,14 +202,13 @@ class _Run:
         """
         if self.lanes == 1 or block in self.posted:
             return
-        busy = self.busy[block]
+        touched = self._touched(block)
         while (following := self._head(block)) is not None and self._can_follow(block, following):
             if following.kind != LOCAL:
-                mates = self.mates[self.rank[block], self.thread[block]]
-                if not any(self._conflict(block, one, following) for mate in mates for one in mate):
+                if not touched.conflicts(following, self.pieces.count[following.instruction]):
                     self._post(block, following)
                 return
-            busy.append(following)
+            touched.add(following, self.pieces.count[following.instruction])
             self.later.append((block, following))
             if following.last:
                 self.ending.add(following.instruction)
@@ -231,21 +262,11 @@ class _Run:
             self.ended[piece.instruction] = self.round
             self.queue.extend(self.waiting.pop(piece.instruction, ()))
 
-    def _conflict(self, block: int, before: Piece, after: Piece) -> bool:
-        """Return whether a message uses data of another piece of its thread in the same round.
-
-        Input and output overlap as in place. For a copy of a place onto itself, only the buffer that it names counts.
-        """
-        base, count = self.base[self.rank[block]], self.pieces.count
-        reads = [p for p in (before.src, before.second) if p is not None]
-        writes = [] if before.dst is None else [before.dst]
-        touched = writes if after.kind == OUT else reads + writes
-        place = after.src if after.kind == OUT else after.dst
-        assert place is not None
-        if before.kind == LOCAL and before.second is None and len({base[b] + at for b, at in reads + writes}) == 1:
-            touched = [p for p in touched if p[0] is place[0]]
-        first, size, other = base[place[0]] + place[1], count[after.instruction], count[before.instruction]
-        return any(first < base[b] + at + other and base[b] + at < first + size for b, at in touched)
+    def _touched(self, block: int) -> _Touched:
+        thread = self.rank[block], self.thread[block]
+        if thread not in self.touching:
+            self.touching[thread] = _Touched(self.base[self.rank[block]])
+        return self.touching[thread]
 
     # ---- messages that fit no round
 

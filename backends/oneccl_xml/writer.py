@@ -7,6 +7,7 @@ from itertools import groupby
 from typing import TypeAlias
 
 from collc.ir.collective import ROOTED, Collective
+from collc.ir.progress import counting
 
 from .model import DTYPES, ROOT_TAG, Document, Local, Message, Place, Rank, Step, Thread
 
@@ -71,7 +72,7 @@ def _ranks(document: Document) -> Iterator[_Element]:
     if collective.reduces:
         attributes["ops"] = " ".join(document.ops)
     yield collective.kind, attributes, _shards(collective)
-    for r, rank in enumerate(document.ranks):
+    for r, rank in enumerate(counting(document.ranks, "writing ranks")):
         yield "rank", _text({"id": r, "input": rank.input, "output": rank.output}), _rank(rank)
 
 
