@@ -19,6 +19,11 @@ _LOADED = {
     "past": "called MPI past the library: by PMPI_ names, or by an interface whose functions the library does not have",
 }
 
+#: launchers of schedulers, which load the library as their ranks do
+_SCHEDULERS = ("srun", "flux")
+#: what srun takes for its option ``--export``
+_EXPORTS = ("SRUN_EXPORT_ENV", "SLURM_EXPORT_ENV")
+
 _MPI = re.compile(rb"\0P?MPI_Init(_thread)?\0")
 _INTERPRETER = 3  # PT_INTERP: the program asks for a dynamic linker
 
@@ -29,6 +34,11 @@ def reasons(processes: Sequence[tuple[str, str]], command: Sequence[str], enviro
     ``processes`` are the names of programs that loaded the library, each with what it had of MPI.
     """
     files = {path.name: path for path in _programs(command, environ)}
+    launcher = os.path.basename(command[0])
+    if launcher in _SCHEDULERS:  # loads the library itself, and does nothing with it
+        processes = [one for one in processes if one[0] != launcher]
+    if not processes and launcher == "srun" and (exported := _not_exported(command, environ)):
+        return [f"no rank loaded the library: `{exported}` does not pass on LD_PRELOAD, `--export=ALL` does"]
     if not processes:
         notes = [note for path in files.values() for note in _of_file(path)]
         return notes or [
@@ -37,6 +47,21 @@ def reasons(processes: Sequence[tuple[str, str]], command: Sequence[str], enviro
         ]
     notes = [f"`{name}` {_LOADED[what]}" for name, what in processes if what in _LOADED]
     return notes or [_without(name, files) for name, _ in processes[:4]]
+
+
+def _not_exported(command: Sequence[str], environ: Mapping[str, str]) -> str:
+    """Return srun's option or variable that keeps LD_PRELOAD from the ranks; an empty text if there is none."""
+    found = {f"{name}={environ[name]}": environ[name] for name in _EXPORTS if environ.get(name)}
+    for word, after in zip(command, (*command[1:], ""), strict=True):
+        if word == "--export" or word.startswith("--export="):
+            value = word.partition("=")[2] or after
+            found = {f"srun --export={value}": value}
+            break
+    for shown, value in found.items():
+        names = value.split(",")
+        if "ALL" not in names and not any(name.partition("=")[0] == "LD_PRELOAD" for name in names):
+            return shown
+    return ""
 
 
 def _without(name: str, files: Mapping[str, Path]) -> str:

@@ -41,6 +41,9 @@ NONBLOCKING = (
     "Reduce", "Reduce_scatter", "Reduce_scatter_block", "Scatter", "Scatterv",
 )  # fmt: skip
 
+#: the test of functions of large counts (``MPI_Bcast_c``), which Open MPI 5.0 does not have
+LARGE = "coll_large"
+
 #: tests that call a tool of MPICH's build, or run for minutes
 LEFT = {"bcast", "nonblocking3"}
 
@@ -97,6 +100,8 @@ def compiled(library: Preloaded, name: str, begun: bool) -> None:
 def test_it_ends_as_without_the_library(
     library: Preloaded, name: str, ranks: int, arguments: tuple[str, ...], begun: bool
 ) -> None:
+    if name == LARGE and library.mpi.vendor == "Open MPI":
+        pytest.skip("Open MPI 5.0 has no functions of large counts")
     compiled(library, name, begun)
     alone = library.run(ranks, *arguments, COLLC_DISABLE="1")
     ran = library.run(ranks, *arguments, COLLC_NONBLOCKING="1", COLLC_UNEVEN="1")

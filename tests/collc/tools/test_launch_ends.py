@@ -117,6 +117,24 @@ def test_the_reason_of_silence(on_mpich: Launched, on_openmpi: Launched) -> None
         assert "`sleep` uses no MPI" in on_mpich("mpiexec", "-n", 2, *command).stderr
 
 
+def test_srun_loads_the_library_itself() -> None:
+    own = [("srun", "no MPI")]
+    for words, environ, shown in (
+        (["srun", "--export=NONE", "app"], {}, "`srun --export=NONE`"),
+        (["/usr/bin/srun", "-n", "2", "--export", "PATH,HOME", "app"], {}, "`srun --export=PATH,HOME`"),
+        (["srun", "app"], {"SLURM_EXPORT_ENV": "NONE"}, "`SLURM_EXPORT_ENV=NONE`"),
+    ):
+        [reason] = reasons(own, words, environ)
+        assert reason == f"no rank loaded the library: {shown} does not pass on LD_PRELOAD, `--export=ALL` does"
+    for words, environ in (
+        (["srun", "--export=ALL", "app"], {"SRUN_EXPORT_ENV": "NONE"}), (["srun", "--export=LD_PRELOAD,A", "app"], {}),
+        (["srun", "app"], {}),
+    ):  # fmt: skip
+        assert "no process loaded the library" in reasons(own, words, environ)[0]
+    assert reasons([*own, ("app", "no MPI")], ["srun", "--export=NONE", "app"], {}) == ["`app` uses no MPI"]
+    assert reasons([("app", "no MPI")], ["app"], {}) == ["`app` uses no MPI"]
+
+
 def test_programs_that_load_nothing(tmp_path: Path) -> None:
     compiler = shutil.which("cc")
     if compiler is None:
