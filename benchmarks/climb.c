@@ -5,7 +5,8 @@
  * apart than the target, or, once there are none, the load grows. Graphs are
  *  - Cayley graphs: of a set of elements closed under inverses, by a table of products,
  *  - polycirculants: links of m nodes, repeated by shifts, with the nodes within t steps as bits of words,
- *  - any base with a node in the middle of d/2 of its cables.
+ *  - any base with nodes in the middle of some of its cables,
+ *  - networks of any links, or those that a shift keeps, by exchanges of the ends of two cables.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -379,31 +380,72 @@ int64_t climb_lift(int n, int m, int d, int target, int evaluations, int patienc
     return least;
 }
 
-/* ---- a node in the middle of d/2 cables of a base of n - 1 nodes with d heads each */
+/* ---- networks of any links: the neighbours of all nodes, which a shift by m nodes keeps */
 
 static int heads[SMALL][LINKS];
-static uint64_t reached[2][SMALL][SMALL / 64];
+static uint64_t reached[2][SMALL * (SMALL / 64)];
 
-/* Search breadth first from all nodes; return the load, 0 with `steps_only`, FAR above `limit` steps or `most`. */
-static int64_t whole_load(int n, int d, int limit, int steps_only, int64_t most, int *steps)
+/* Search breadth first from all nodes; return the pairs of the first m nodes that are further apart than `limit`, or a
+ * number above `most` as soon as there are so many. */
+static inline __attribute__((always_inline)) int64_t apart(int n, int m, int d, int limit, int64_t most, int words)
+{
+    int64_t missing = 0;
+    memset(reached[0], 0, 8 * (size_t)n * words);
+    for (int u = 0; u < n; u++) {
+        uint64_t *bits = reached[0] + (size_t)u * words;
+        bits[u / 64] |= (uint64_t)1 << u % 64;
+        for (int i = 0; i < d; i++) bits[heads[u][i] / 64] |= (uint64_t)1 << heads[u][i] % 64;
+    }
+    for (int t = 2; t <= limit; t++) {
+        const uint64_t *from = reached[t & 1];
+        uint64_t *to = reached[!(t & 1)];
+        for (int u = 0; u < (t < limit ? n : m) && missing <= most; u++) {
+            uint64_t *restrict bits = to + (size_t)u * words;
+            const uint64_t *restrict own = from + (size_t)u * words;
+            for (int k = 0; k < words; k++) bits[k] = own[k];
+            for (int i = 0; i < d; i++) {
+                const uint64_t *restrict more = from + (size_t)heads[u][i] * words;
+                for (int k = 0; k < words; k++) bits[k] |= more[k];
+            }
+            if (t == limit) missing += n - count_of(bits, words);
+        }
+    }
+    return missing;
+}
+
+static int64_t unreached(int n, int m, int d, int limit, int64_t most)
+{
+    if (limit < 2) return FAR;
+    switch ((n + 63) / 64) { /* a known number of words is twice as fast */
+    case 1: return apart(n, m, d, limit, most, 1);
+    case 2: return apart(n, m, d, limit, most, 2);
+    case 3: case 4: return apart(n, m, d, limit, most, 4);
+    case 5: case 6: return apart(n, m, d, limit, most, 6);
+    case 7: case 8: return apart(n, m, d, limit, most, 8);
+    }
+    return apart(n, m, d, limit, most, (n + 63) / 64);
+}
+
+/* The load of the first m nodes; FAR above `limit` steps or `most`. */
+static int64_t whole_load(int n, int m, int d, int limit, int64_t most, int *steps)
 {
     int words = (n + 63) / 64, now = 0, t = 0;
     int64_t total = 0, missing = 1;
-    memset(reached[0], 0, sizeof reached[0]);
-    for (int u = 0; u < n; u++) reached[0][u][u / 64] = (uint64_t)1 << u % 64;
+    memset(reached[0], 0, 8 * (size_t)n * words);
+    for (int u = 0; u < n; u++) reached[0][(size_t)u * words + u / 64] = (uint64_t)1 << u % 64;
     while (missing && t++ < limit) {
         int64_t load = 0;
         missing = 0;
         for (int u = 0; u < n; u++) {
-            const uint64_t *brought[LINKS];
-            uint64_t *bits = reached[!now][u];
-            memcpy(bits, reached[now][u], 8 * words);
+            const uint64_t *brought[LINKS], *before = reached[now] + (size_t)u * words;
+            uint64_t *bits = reached[!now] + (size_t)u * words;
+            memcpy(bits, before, 8 * words);
             for (int i = 0; i < d; i++) {
-                brought[i] = reached[now][heads[u][i]];
+                brought[i] = reached[now] + (size_t)heads[u][i] * words;
                 for (int k = 0; k < words; k++) bits[k] |= brought[i][k];
             }
             missing += n - count_of(bits, words);
-            int64_t own = steps_only ? 0 : node_load(bits, reached[now][u], brought, words, d);
+            int64_t own = u < m ? node_load(bits, before, brought, words, d) : 0;
             if (own > load) load = own;
             if (total + load > most) return FAR;
         }
@@ -413,30 +455,151 @@ static int64_t whole_load(int n, int d, int limit, int steps_only, int64_t most,
     return missing ? FAR : total;
 }
 
-/* Try random cables; return the least load of the fewest steps up to `limit`, its steps and its cables (d ends). The
- * load of at most `loads` is computed. */
-int64_t insert(int n, int d, const int *base, int limit, int tries, int loads, uint64_t seed, int *steps, int *cables)
+/* ---- new nodes in the middle of cables of a base of n - more nodes with d heads each */
+
+/* Lead the cables of a base of n - more nodes, whose ends are in `cut`, through the new nodes. */
+static void lead(int n, int more, int d, const int *base, const int *cut)
 {
-    int64_t best = FAR;
+    int old = n - more, share = d - more + 1;
+    for (int u = 0; u < old; u++) memcpy(heads[u], base + u * d, d * sizeof *base);
+    for (int x = 0; x < more; x++) {
+        int links = share;
+        for (int y = 0; y < more; y++)
+            if (y != x) heads[old + x][links++] = old + y;
+        for (int i = 0; i < share; i++) {
+            int one = cut[x * share + i], two = cut[(x * share + i) ^ 1];
+            heads[old + x][i] = one;
+            for (int k = 0; k < d; k++)
+                if (heads[one][k] == two) heads[one][k] = old + x;
+        }
+    }
+}
+
+/* Climb to cables through which no pair is more than `target` steps apart, then lower the load, of which at most
+ * `loads` are computed. Returns the load, FAR if there is none, the steps, and the ends of the cables: d - more + 1 for
+ * each new node. The new nodes are linked to each other. */
+int64_t insert(int n, int more, int d, const int *base, int target, int evaluations, int loads, uint64_t seed,
+               int *steps, int *cables)
+{
+    int64_t value = FAR, load = FAR;
+    int old = n - more, ends = more * (d - more + 1), t;
     prepare(d);
     state = seed;
-    while (tries-- && loads) {
-        int cut[LINKS], count = 0, t;
-        while (count < d) {
-            int u = below(n - 1), v = base[u * d + below(d)];
-            if (!holds(cut, count, u) && !holds(cut, count, v)) cut[count++] = u, cut[count++] = v;
+    while (evaluations-- && loads) {
+        int cut[LINKS * LINKS], first = value == FAR ? 0 : 2 * below(ends / 2), last = value == FAR ? ends : first + 2;
+        memcpy(cut, cables, ends * sizeof *cut);
+        for (int i = first; i < last; i++) cut[i] = -1;
+        while (first < last) {
+            int u = below(old), v = base[u * d + below(d)];
+            if (!holds(cut, ends, u) && !holds(cut, ends, v)) cut[first++] = u, cut[first++] = v;
         }
-        for (int u = 0; u < n - 1; u++) memcpy(heads[u], base + u * d, d * sizeof *base);
-        for (int i = 0; i < d; i++) {
-            heads[n - 1][i] = cut[i];
-            for (int k = 0; k < d; k++)
-                if (heads[cut[i]][k] == cut[i ^ 1]) heads[cut[i]][k] = n - 1;
+        lead(n, more, d, base, cut);
+        int64_t found = unreached(n, n, d, target, value);
+        if (found > value) continue;
+        if (!found) {
+            int64_t own = whole_load(n, n, d, target, load, &t);
+            loads--;
+            if (own > load) continue;
+            load = own, *steps = t;
         }
-        if (whole_load(n, d, limit, 1, FAR, &t) == FAR) continue;
-        if (t < limit) limit = t, best = FAR;
-        int64_t load = whole_load(n, d, limit, 0, best - 1, &t);
-        loads--;
-        if (load < best) best = load, *steps = t, memcpy(cables, cut, d * sizeof *cut);
+        value = found;
+        memcpy(cables, cut, ends * sizeof *cut);
     }
-    return best;
+    return load;
+}
+
+/* ---- exchanges of the ends of two cables, in all shifts at once */
+
+static int kept[SMALL][LINKS];
+
+/* Node u and its shifts get neighbour `later` and its shifts in place of `old`; 0 if u does not have it. */
+static int relinked(int n, int m, int d, int u, int old, int later)
+{
+    for (int up = 0; up < n; up += m) {
+        int *own = heads[(u + up) % n], i = 0;
+        while (i < d && own[i] != (old + up) % n) i++;
+        if (i == d) return 0;
+        own[i] = (later + up) % n;
+    }
+    return 1;
+}
+
+/* Whether the links of u go both ways, to different nodes. */
+static int sound(int d, int u)
+{
+    for (int i = 0; i < d; i++)
+        if (heads[u][i] == u || holds(heads[u], i, heads[u][i]) || !holds(heads[heads[u][i]], d, u)) return 0;
+    return 1;
+}
+
+/* Exchange ends of two random cables. A cable between a node and its shift by n/2, if this is a multiple of m, is its
+ * own shift: such ones arise and vanish in pairs. Returns 0 for a change that gives no network. */
+static int exchanged(int n, int m, int d)
+{
+    int u = below(n), v = heads[u][below(d)], x = below(n), y = heads[x][below(d)], half = n / 2;
+    int even = n % 2 == 0 && half % m == 0, one = even && (u + half) % n == v, two = even && (x + half) % n == y, good;
+    if (u == x || u == y || v == x) return 0;
+    if (one && two) good = relinked(n, m, d, u, v, x) && relinked(n, m, d, x, y, u);
+    else if (one) good = relinked(n, m, d, u, v, x) && relinked(n, m, d, x, y, u)
+                      && relinked(n, m, d, y, x, (y + half) % n);
+    else if (two) return 0;
+    else if (even && !below(8)) good = relinked(n, m, d, u, v, (u + half) % n)
+                                    && relinked(n, m, d, v, u, (v + half) % n);
+    else good = relinked(n, m, d, u, v, x) && relinked(n, m, d, x, y, u) && relinked(n, m, d, v, u, y)
+             && relinked(n, m, d, y, x, v);
+    return good && sound(d, u) && sound(d, v) && sound(d, x) && sound(d, y);
+}
+
+/* A random number with an exponential distribution of mean 1, in units of 1/1024. The logarithm base 2 by squares, in
+ * integers, so that all machines find the same. */
+static int64_t waiting(void)
+{
+    uint64_t z = next() >> 11 | 1;
+    int bits = 63 - __builtin_clzll(z);
+    int64_t whole = 53 - bits, part = 0;
+    uint64_t x = z << (31 - (bits < 31 ? bits : 31)) >> (bits > 31 ? bits - 31 : 0); /* in [2^31, 2^32) */
+    for (int i = 0; i < 10; i++) {
+        x = x * x >> 31;
+        part *= 2;
+        if (x >> 32) x >>= 1, part++;
+    }
+    return (whole * 1024 - part) * 710 / 1024; /* ln 2 */
+}
+
+/* Anneal `given` (n rows of d neighbours, which a shift by m keeps) until no pair is more than `target` steps apart;
+ * `hot` and `cold` are temperatures in pairs / 1024. Then lower the load in `polish` evaluations. Returns the load, FAR
+ * if pairs remain; the network in `given` and its steps. */
+int64_t exchange(int n, int m, int d, int target, int64_t evaluations, int polish, int64_t hot, int64_t cold,
+                 int shuffles, uint64_t seed, int *given, int *steps)
+{
+    int64_t value, load;
+    int t;
+    prepare(d);
+    state = seed;
+    for (int u = 0; u < n; u++) memcpy(kept[u], given + u * d, d * sizeof *given);
+    memcpy(heads, kept, n * sizeof *heads);
+    for (int i = 0; i < shuffles; i++) {
+        if (exchanged(n, m, d)) memcpy(kept, heads, n * sizeof *heads);
+        else memcpy(heads, kept, n * sizeof *heads);
+    }
+    value = unreached(n, m, d, target, FAR);
+    for (int64_t spent = 0; spent < evaluations && value; spent++) {
+        int64_t heat = hot + (cold - hot) * spent / evaluations, most = value + (waiting() * heat >> 20);
+        int64_t found = exchanged(n, m, d) ? unreached(n, m, d, target, most) : FAR;
+        if (found > most) { memcpy(heads, kept, n * sizeof *heads); continue; }
+        memcpy(kept, heads, n * sizeof *heads);
+        value = found;
+    }
+    if (value) return FAR;
+    memcpy(heads, kept, n * sizeof *heads);
+    load = whole_load(n, m, d, target, FAR - 1, steps);
+    for (int spent = 0; spent < polish; spent++) {
+        int64_t found = FAR;
+        if (exchanged(n, m, d) && !unreached(n, m, d, target, 0)) found = whole_load(n, m, d, target, load, &t);
+        if (found > load) { memcpy(heads, kept, n * sizeof *heads); continue; }
+        memcpy(kept, heads, n * sizeof *heads);
+        load = found, *steps = t;
+    }
+    for (int u = 0; u < n; u++) memcpy(given + u * d, kept[u], d * sizeof *given);
+    return load;
 }

@@ -2,11 +2,17 @@
 
     python benchmarks/climb.py lifts -d 6 -n 5..2001 --database my/      # polycirculants
     python benchmarks/climb.py cayley -d 6 -n 5..2001 --database my/     # Cayley graphs
-    python benchmarks/climb.py inserted -d 6 -n 5..2001 --database my/   # a node more than the row of N - 1 nodes
+    python benchmarks/climb.py inserted -d 6 -n 5..2001 --database my/   # a node or two more than a row has
+    python benchmarks/climb.py exchanges -d 3 -n 34..201 --database my/  # any networks, by exchanges of links' ends
 
 The searches of the finder, in C: some hundred thousand evaluations a second. It needs a C compiler (``CC``). First it
 looks for fewer steps than the database has, then for less bandwidth time within as many, and for fewer steps at the
 least bandwidth time. The same arguments give the same rows; `collc find --check` computes them again.
+
+``exchanges`` looks for fewer steps alone. It anneals: the number of pairs of nodes that are more than a number of steps
+apart falls, as in the order/degree problem. A shift of all nodes keeps the networks, for each period of up to
+``--periods`` nodes; with the period N they are any networks. Such ones also start from the row of one or two nodes
+more, without these.
 """
 
 from __future__ import annotations
@@ -46,6 +52,11 @@ _WRITTEN = 50  # sizes between two writes
 _POOL = 200  # pairs of elements of a group that sets are drawn from
 _CLIMBED = 4  # groups, those whose random sets are the best
 _SLACK = 4  # steps above the fewest, within which bandwidth time is lowered
+_HEAT = (4.0, 0.5)  # pairs of nodes: the first and the last temperature of an annealing
+_WARM = (1.0, 0.25)  # the same, of a network that is nearly good
+_DRAWS = 100  # tries to pair ends of links
+_SHUFFLES = 20  # exchanges for each link of the first network
+_POLISH = 2000  # exchanges that lower the bandwidth time of a network that was found
 
 
 class _Set(ctypes.Structure):
@@ -75,8 +86,12 @@ def library() -> ctypes.CDLL:
     number, pointer = ctypes.c_int, ctypes.c_void_p
     loaded.climb_cayley.argtypes = [pointer, pointer, *[number] * 6, ctypes.c_uint64, pointer, pointer, number]
     loaded.climb_lift.argtypes = [*[number] * 6, ctypes.c_uint64, pointer, pointer]
-    loaded.insert.argtypes = [number, number, pointer, *[number] * 3, ctypes.c_uint64, pointer, pointer]
-    for function in (loaded.climb_cayley, loaded.climb_lift, loaded.insert):
+    loaded.insert.argtypes = [*[number] * 3, pointer, *[number] * 3, ctypes.c_uint64, pointer, pointer]
+    large = ctypes.c_int64
+    loaded.exchange.argtypes = [
+        *[number] * 4, large, number, large, large, number, ctypes.c_uint64, pointer, pointer,
+    ]  # fmt: skip
+    for function in (loaded.climb_cayley, loaded.climb_lift, loaded.insert, loaded.exchange):
         function.restype = ctypes.c_int64
     return loaded
 
@@ -240,20 +255,91 @@ class Climb:
 
     # ---- inserted nodes
 
-    def inserted(self, base: Row) -> None:
-        """Insert a node into a base of one node less, at random places, if that may give fewer steps."""
-        if self.degree % 2 or base.T_L >= self.least or base.expression.startswith("inserted"):
-            return
+    def inserted(self, base: Row, more: int) -> None:
+        """Insert nodes into a base of ``more`` nodes less, in few cables, if that gives fewer steps."""
         heads = coll.topology(base.expression).dst.reshape(base.nodes, -1).astype(np.int32)
-        steps, cables = ctypes.c_int(), (ctypes.c_int * _LINKS)()
-        load = int(self.library.insert(
-            self.nodes, self.degree, np.ascontiguousarray(heads).ctypes.data, self.least - 1, self.evaluations,
-            self.evaluations // 10 + 1, self.seed(), ctypes.byref(steps), cables,
+        for target in range(max(base.T_L, self.bound), self.least):
+            steps, cables = ctypes.c_int(), (ctypes.c_int * _LINKS**2)()
+            load = int(self.library.insert(
+                self.nodes, more, self.degree, np.ascontiguousarray(heads).ctypes.data, target, self.evaluations,
+                self.evaluations // 10 + 1, self.seed(), ctypes.byref(steps), cables,
+            ))  # fmt: skip
+            if load < _FAR:
+                ends = cables[: more * (self.degree - more + 1)]
+                shown = ", ".join(f"{one} <-> {two}" for one, two in zip(ends[::2], ends[1::2], strict=True))
+                number = f", {more}" if more > 1 else ""
+                self.add(steps.value, load, f"inserted({base.expression}, {{{shown}}}{number})")
+                return
+
+    # ---- exchanges of links
+
+    def exchanges(self, periods: int, tries: int) -> None:
+        """Anneal networks of every period up to ``periods`` to fewer steps than known, for each a number of times."""
+        for m in (m for m in range(2, min(periods, self.nodes) + 1) if self.nodes % m == 0 and m * self.degree > 8):
+            for _ in range(tries):
+                while self.least > self.bound:
+                    start = ring(self.nodes, self.degree)
+                    if not self._exchange(m, self.least - 1, start, _HEAT, _SHUFFLES * m * self.degree):
+                        break
+
+    def shrunk(self, base: Row, tries: int) -> None:
+        """Anneal what is left of a larger network of fewer steps than known, if some nodes are removed."""
+        if not self.bound <= base.T_L < self.least:
+            return
+        heads = coll.topology(base.expression).dst.reshape(base.nodes, -1)
+        for _ in range(tries):
+            start = without_nodes(heads, base.nodes - self.nodes, np.random.Generator(np.random.PCG64(self.seed())))
+            if start is not None and self._exchange(self.nodes, base.T_L, start, _WARM, 0):
+                return
+
+    def _exchange(self, m: int, target: int, heads: np.ndarray, heat: tuple[float, float], shuffles: int) -> bool:
+        """Anneal a network of period m, shuffled first; return whether it has at most ``target`` steps then."""
+        hot, cold = (int(1024 * pairs) for pairs in heat)
+        steps = ctypes.c_int()
+        load = int(self.library.exchange(
+            self.nodes, m, self.degree, target, self.evaluations, _POLISH, hot, cold, shuffles, self.seed(),
+            heads.ctypes.data, ctypes.byref(steps),
         ))  # fmt: skip
         if load < _FAR:
-            ends = cables[: self.degree]
-            shown = ", ".join(f"{one} <-> {two}" for one, two in zip(ends[::2], ends[1::2], strict=True))
-            self.add(steps.value, load, f"inserted({base.expression}, {{{shown}}})")
+            self.add(steps.value, load, periodic(heads, m))
+        return load < _FAR
+
+
+def ring(nodes: int, degree: int) -> np.ndarray:
+    """Return the neighbours of nodes on a ring, shape (N, d): the nearest ones, for odd d also the opposite one."""
+    steps = [step for near in range(1, degree // 2 + 1) for step in (near, -near)] + [nodes // 2] * (degree % 2)
+    heads: np.ndarray = (np.arange(nodes)[:, None] + steps) % nodes
+    return heads.astype(np.int32)
+
+
+def without_nodes(heads: np.ndarray, fewer: int, random: np.random.Generator) -> np.ndarray | None:
+    """Return the neighbours, shape (N, d), without some nodes that are linked to each other: a random one, and
+    neighbours. The ends of their links are linked in random pairs; None if this soon gives no network.
+    """
+    removed = [int(random.integers(len(heads)))]
+    removed += heads[removed[0]][: fewer - 1].tolist()
+    place = np.cumsum(~np.isin(np.arange(len(heads)), removed)) - 1
+    ends = [end for node in removed for end in heads[node].tolist() if end not in removed]
+    for _ in range(_DRAWS):
+        found = {node: set(own.tolist()) - set(removed) for node, own in enumerate(heads) if node not in removed}
+        pairs = random.permutation(ends).reshape(-1, 2).tolist()
+        for one, two in pairs:
+            found[one].add(two)
+            found[two].add(one)
+        if all(len(own - {node}) == heads.shape[1] for node, own in found.items()):
+            return place[np.array([sorted(own) for own in found.values()])].astype(np.int32)
+    return None
+
+
+def periodic(heads: np.ndarray, m: int) -> str:
+    """Return the expression of a network that a shift by m keeps, from the neighbours of its nodes, shape (N, d)."""
+    nodes = len(heads)
+    sets: list[list[int]] = [[] for _ in range(m)]
+    for node in range(m):
+        for step in sorted((int(head) - node) % nodes for head in heads[node]):
+            if (step, node) <= (-step % nodes, (node + step) % m):
+                sets[node].append(step)
+    return f"polycirculant({nodes}, {', '.join('{' + ', '.join(map(str, own)) + '}' for own in sets)})"
 
 
 def better(found: Sequence[Row]) -> list[Row]:
@@ -268,7 +354,8 @@ def searched(
     given: argparse.Namespace, loaded: ctypes.CDLL, rows: dict[int, list[Row]], degree: int
 ) -> Iterator[tuple[int, list[Row]]]:
     """Yield every size with better rows."""
-    for nodes in given.nodes:
+    # of a larger network with exchanged links, nodes are removed later
+    for nodes in sorted(given.nodes, reverse=given.family == "exchanges"):
         if nodes <= 2 * degree or nodes * degree % 2:
             continue
         both = sorted((row for row in rows.get(nodes, []) if row.bidirectional), key=lambda row: -row.T_B)
@@ -279,10 +366,16 @@ def searched(
             groups = groups_of_order(nodes, given.groups)
             some = [one for one in groups if not isinstance(one, Translations)] or groups
             climb.cayley([Elements.of(group) for group in some])
+        elif given.family == "exchanges":
+            larger = [row for row in rows.get(nodes + 1 + degree % 2, []) if row.bidirectional]
+            if larger and nodes <= given.periods:
+                climb.shrunk(min(larger, key=lambda row: (row.T_L, row.T_B, row.expression)), given.tries)
+            climb.exchanges(given.periods, given.tries)
         else:
-            less = [row for row in rows.get(nodes - 1, []) if row.bidirectional]
+            more = 1 + degree % 2  # a new node has an even number of links to others
+            less = [row for row in rows.get(nodes - more, []) if row.bidirectional and "inserted" not in row.expression]
             if less:
-                climb.inserted(min(less, key=lambda row: (row.T_L, row.T_B, row.expression)))
+                climb.inserted(min(less, key=lambda row: (row.T_L, row.T_B, row.expression)), more)
         if climb.found:
             yield nodes, better(climb.found)
 
@@ -296,12 +389,13 @@ def sizes_of(text: str) -> list[int]:
 def main(words: Sequence[str] | None = None) -> int:
     """Search the sizes of a degree."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("family", choices=("lifts", "cayley", "inserted"))
+    parser.add_argument("family", choices=("lifts", "cayley", "inserted", "exchanges"))
     parser.add_argument("-d", "--degree", type=int, required=True)
     parser.add_argument("-n", "--nodes", type=sizes_of, required=True)
     parser.add_argument("--database", required=True)
     parser.add_argument("--evaluations", type=int, default=3000, help="of each climb")
     parser.add_argument("--periods", type=int, default=10, help="the largest period of polycirculants")
+    parser.add_argument("--tries", type=int, default=1, help="annealings of each period")
     parser.add_argument("--groups", type=int, default=24, help="of one order")
     given = parser.parse_args(words)
     path = Path(file_of(given.database, given.degree))
@@ -311,11 +405,13 @@ def main(words: Sequence[str] | None = None) -> int:
         rows.setdefault(row.nodes, []).append(row)
     found: dict[int, list[Row]] = {}
     total = 0
-    for nodes, some in searched(given, library(), rows, given.degree):
-        found[nodes], rows[nodes], total = some, [*rows.get(nodes, []), *some], total + 1
-        if len(found) == _WRITTEN:
-            text, found = _stored(path, given.degree, found, text), {}
-    _stored(path, given.degree, found, text)
+    try:
+        for nodes, some in searched(given, library(), rows, given.degree):
+            found[nodes], rows[nodes], total = some, [*rows.get(nodes, []), *some], total + 1
+            if len(found) == _WRITTEN:
+                text, found = _stored(path, given.degree, found, text), {}
+    finally:  # an interrupted search keeps what it found
+        _stored(path, given.degree, found, text)
     print(f"degree {given.degree}, {given.family}: {total} sizes are better", file=sys.stderr)
     return 0
 

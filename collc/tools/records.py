@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
 
@@ -15,6 +16,7 @@ from ..files.stdout import write_stdout
 
 __all__ = ["meets_both", "records_text", "spans"]
 
+_SMALLEST = 5  # nodes
 _HEAD = """# Networks that meet both bounds
 
 No topology of N nodes with d links each takes fewer steps than [Moore's bound](glossary.md#bound), or less
@@ -59,6 +61,14 @@ The table has the networks with links both ways, up to {LARGEST:,} nodes:
 | degree | sizes | at most twice the bound | least bandwidth time, steps above | fewest steps, above |
 |---|---|---|---|---|
 """
+_STEPS = f"""
+
+The next table counts the sizes from 5 to {LARGEST:,} by the steps of the fastest network: those of Moore's bound, one
+or two more, and more than that.
+
+| degree | Moore's bound | 1 above | 2 above | more |
+|---|---|---|---|---|
+"""
 _BOTH = {False: "->", True: "<->"}
 
 
@@ -70,6 +80,7 @@ def records_text() -> str:
         parts += ["", f"## Degree {degree}", "", "| links | T_L | sizes | check |", "|---|---|---|---|"]
         parts += _lines(degree, rows)
     parts.append(_TWO_WAY + "\n".join(near(degree) for degree in DEGREES if degree > 2))
+    parts[-1] += _STEPS + "\n".join(above(degree) for degree in DEGREES if degree > 2)
     return "\n".join([*parts, _BETWEEN])
 
 
@@ -99,6 +110,16 @@ def near(degree: int) -> str:
         Fraction(sum(steps - bound[nodes] for nodes, steps in found.items()), len(found)) for found in (optimal, fewest)
     ]
     return f"| {degree} | {len(fewest):,} | {within:,} | {float(above[0]):.2f} | {float(above[1]):.2f} |"
+
+
+def above(degree: int) -> str:
+    """Return the line of a degree in the table of sizes by steps above Moore's bound."""
+    fewest = dict[int, int]()
+    for row in parse_rows(shipped(degree) or "", degree, "shipped"):
+        if row.bidirectional and _SMALLEST <= row.nodes <= LARGEST:
+            fewest[row.nodes] = min(row.T_L, fewest.get(row.nodes, row.T_L))
+    counts = Counter(min(steps - moore_graph_steps(nodes, degree), 3) for nodes, steps in fewest.items())
+    return f"| {degree} | {' | '.join(f'{counts[more]:,}' for more in range(4))} |"
 
 
 def meets_both(row: Row, both: bool) -> bool:

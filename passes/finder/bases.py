@@ -62,6 +62,7 @@ def bases(nodes: int, degree: int) -> Iterator[Candidate]:
     yield from _rings(nodes, degree)
     yield from _circulants(nodes, degree)
     yield from _tables(nodes, degree)
+    yield from _of_fields(nodes, degree)
     yield from _kautz(nodes, degree)
 
 
@@ -189,6 +190,37 @@ def _tables(nodes: int, degree: int) -> Iterator[Candidate]:
     for expression, (size, links, steps) in DIAMOND_SUBSTITUTES.items():
         if (size, links) == (nodes, degree):
             yield attrs.evolve(_best(expression, nodes, degree, steps), inner=line_of(expression))
+
+
+# ---- large graphs of small diameters
+
+
+def _of_fields(nodes: int, degree: int) -> Iterator[Candidate]:
+    """Yield the graphs of McKay, Miller and Siran, and quotients of generalized polygons without a spare link."""
+    q = isqrt(nodes // 2)
+    # (3q - delta) / 2 links: delta is q mod 4 as 1, 0 or -1
+    if 2 * q * q == nodes and q > 2 and q % 4 != 2 and _is_prime_power(q) and degree == (3 * q + q % 4 // 2) // 2:
+        yield _bounded(f"slim_fly({q})", nodes, degree, 2)
+    q = degree - 1
+    for n, prime in ((3, q), (4, 2), (6, 3)):
+        if nodes == sum(q**k for k in range(n)) and nodes * degree % 2 == 0 and _is_prime_power(q):
+            exponent = next((k for k in range(1, q) if prime**k == q), 0)
+            if n == 3 or exponent % 2:
+                yield _bounded(f"polarity({n}, {q})", nodes, degree, n - 1)
+
+
+def _bounded(expression: str, nodes: int, degree: int, steps: int) -> Candidate:
+    """Return a candidate whose bandwidth time is not known before it is built."""
+    return Candidate(
+        expression, nodes, degree, steps, 2 * optimum(nodes), exact=False, both_ways=True, slack=Fraction(2)
+    )  # fmt: skip
+
+
+def _is_prime_power(q: int) -> bool:
+    least = next((p for p in range(2, isqrt(q) + 1) if q % p == 0), q)
+    while q > 1 and q % least == 0:
+        q //= least
+    return q == 1 and least > 1
 
 
 # ---- Kautz and de Bruijn

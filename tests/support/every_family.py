@@ -69,6 +69,7 @@ EXPRESSIONS: dict[str, tuple[str, ...]] = {
     "tpu_v4": ("tpu_v4(2, 2, 2)", "tpu_v4(1, 2, 4)"),
     "dragonfly_plus": ("dragonfly_plus(2, 2, 2, 1)", "dragonfly_plus(1, 2, 2, 2, 3)"),
     "slim_fly": ("slim_fly(3)",),
+    "polarity": ("polarity(3, 2)", "polarity(3, 3)", "polarity(4, 2)"),
     "jellyfish": ("jellyfish(8, 3)", "jellyfish(12, 3, 5)", "jellyfish(5, 2, 1, 2)"),
     "xpander": ("xpander(3, 4)", "xpander(4, 3, 2)"),
     "dgx1_v100": ("dgx1_v100()",),

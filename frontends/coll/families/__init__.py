@@ -37,9 +37,9 @@ class Parameter(NamedTuple):
     """One parameter, of a ``kind``.
 
     It is an ``integer`` of at least ``least``, a ``set`` of integers, a ``name`` (string), a ``group`` or a
-    ``topology``. It may depend on the topology before it: a set of its ``ranks`` or of its ``parts`` (nodes and links),
-    or its ranks in an ``order``. Numbers are a ``factor`` above 0 and at most 1, and a ``bandwidth`` (in B/s or in
-    link units).
+    ``topology``. It may depend on the topology before it. Then it is a set of its ``ranks`` or of its ``parts`` (nodes
+    and links), or its ranks in an ``order``. Numbers are a ``factor`` above 0 and at most 1, and a ``bandwidth`` (in
+    B/s or in link units).
 
     The last ones may be ``optional``, and the last one may stand for one or more arguments (``many``).
 
@@ -202,6 +202,10 @@ FAMILIES: Registry[Construction] = Registry("graph family", ("families",), {
     "polycirculant": Construction(
         "lifts", (Parameter("n", least=2), Parameter("offsets", "set", many=True)),
         "rank x linked to x + a and back for offsets a of set x mod m, of m sets",
+    ),
+    "polarity": Construction(
+        "polarities", _integers("n>=3 q>=2"),
+        "generalized n-gon of order q (n 3, 4 or 6) by a polarity: 1 + q + .. + q^(n-1) ranks, diameter n-1",
     ),
     "modified_debruijn": Construction(
         "searched", _integers("d>=2 n"), "de Bruijn digraph with one cycle in place of self-loops and 2-cycles"

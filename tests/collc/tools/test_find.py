@@ -20,7 +20,7 @@ from places import DATA
 from sampling import EXHAUSTIVE
 
 import collc as package
-from collc.ir.costs.bounds import moore_steps
+from collc.ir.costs.bounds import moore_graph_steps, moore_steps
 from collc.passes.finder.database import DEGREES, Row, frontier, parse_rows, shipped
 from collc.passes.finder.measure import row_mistakes
 from collc.passes.finder.tasks import usual_evaluations
@@ -396,6 +396,23 @@ def test_the_database_has_two_way_networks_between_the_bounds(
 ) -> None:
     found = frontier(parse_rows(shipped(degree) or "", degree, "shipped", nodes), bidirectional=True)
     assert any(row.T_L <= steps and row.T_B <= Fraction(bandwidth) for row in found)
+
+
+#: (degree, nodes) -> steps: large graphs of their degree and diameter, and sizes without symmetric networks
+LOW_LATENCY = {
+    (3, 20): 3, (3, 34): 4, (3, 38): 4, (3, 70): 5, (4, 15): 2, (4, 41): 4, (4, 364): 5, (6, 31): 2, (6, 32): 2,
+    (8, 57): 2, (3, 254): 9, (3, 1226): 12, (4, 1289): 8, (8, 409): 4,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("degree", "nodes"), LOW_LATENCY)
+def test_the_database_has_two_way_networks_of_low_latency(degree: int, nodes: int) -> None:
+    steps = LOW_LATENCY[degree, nodes]
+    rows = [row for row in parse_rows(shipped(degree) or "", degree, "shipped", nodes) if row.bidirectional]
+    fastest = min(rows, key=lambda row: row.T_L)
+    assert moore_graph_steps(nodes, degree) <= fastest.T_L <= steps
+    assert package.topology(fastest.expression).diameter == fastest.T_L
+    assert fastest.alltoall_rate is not None
 
 
 @pytest.mark.slow

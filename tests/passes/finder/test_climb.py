@@ -7,6 +7,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import attrs
+import numpy as np
 import pytest
 from places import benchmark
 
@@ -27,9 +28,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("cayley", 3, "20..23"), ("lifts", 3, "20..25"), ("lifts", 4, "57"), ("lifts", 16, "66"), ("cayley", 6, "60"),
         ("lifts", 6, "60"), ("inserted", 6, "61"),
     ):  # fmt: skip
-        words = (family, "-d", str(degree), "-n", sizes, "--database", f"{folder}/", "--evaluations", "400")
-        assert climb.main(words) == 0
+        search(folder, family, degree, sizes)
     return folder
+
+
+def search(folder: Path, family: str, degree: int, sizes: str, *more: str) -> None:
+    words = (family, "-d", str(degree), "-n", sizes, "--database", f"{folder}/", "--evaluations", "400", *more)
+    assert climb.main(words) == 0
 
 
 def rows(folder: Path, degree: int) -> list[Row]:
@@ -63,3 +68,59 @@ def test_another_search_finds_nothing_worse_and_keeps_the_bytes(folder: Path) ->
     for family, sizes in (("cayley", "20..23"), ("lifts", "20..25")):
         climb.main((family, "-d", "3", "-n", sizes, "--database", f"{again}/", "--evaluations", "400"))
     assert before == (again / "degree-3.txt").read_bytes()
+
+
+# ---- exchanges of links
+
+
+@pytest.fixture(scope="module")
+def exchanged(folder: Path) -> Path:
+    """A folder with networks of three links: of any links, of periods, with removed and with inserted nodes."""
+    folder = folder / "exchanged"
+    folder.mkdir()
+    search(folder, "exchanges", 3, "20..25,38", "--periods", "40", "--evaluations", "100000")
+    search(folder, "inserted", 3, "26,40")
+    search(folder, "exchanges", 4, "15..17,41", "--periods", "41", "--evaluations", "20000")
+    return folder
+
+
+@pytest.mark.parametrize(("degree", "sizes"), [(3, {20, 22, 24, 26, 38, 40}), (4, {15, 16, 41})])
+def test_networks_of_any_links_have_the_costs_that_collc_computes(
+    exchanged: Path, degree: int, sizes: set[int]
+) -> None:
+    found = rows(exchanged, degree)
+    assert sizes == {row.nodes for row in found}
+    for row in found:
+        assert not row_mistakes(row, collc.topology)
+        assert row.bidirectional and row.alltoall_rate is not None
+
+
+def test_exchanges_reach_the_records_of_degree_and_diameter(exchanged: Path) -> None:
+    """The largest known graphs of three links and 3 and 4 steps, the largest of four links and 2 steps."""
+    steps = {(degree, nodes): min(row.T_L for row in rows(exchanged, degree) if row.nodes == nodes)
+             for degree, nodes in ((3, 20), (3, 38), (4, 15))}  # fmt: skip
+    assert steps == {(3, 20): 3, (3, 38): 4, (4, 15): 2}
+
+
+def test_exchanges_are_the_same_every_time(exchanged: Path, tmp_path: Path) -> None:
+    search(tmp_path, "exchanges", 3, "20..25,38", "--periods", "40", "--evaluations", "100000")
+    again = {row for row in rows(tmp_path, 3) if row.nodes < 26}
+    assert again == {row for row in rows(exchanged, 3) if row.nodes < 26}
+
+
+def test_a_removed_node_leaves_its_links_to_others() -> None:
+    for fewer, degree in ((1, 4), (2, 3)):
+        left = climb.without_nodes(climb.ring(12, degree), fewer, np.random.Generator(np.random.PCG64(fewer)))
+        assert left is not None and left.shape == (12 - fewer, degree)
+        pairs = {(node, int(other)) for node, own in enumerate(left) for other in own}
+        assert len(pairs) == left.size and pairs == {(b, a) for a, b in pairs} and all(a != b for a, b in pairs)
+    complete = np.array([[other for other in range(5) if other != node] for node in range(5)])
+    assert climb.without_nodes(complete, 1, np.random.Generator(np.random.PCG64(0))) is None
+
+
+@pytest.mark.parametrize("m", [4, 6, 12])
+def test_networks_are_written_with_the_period_that_they_have(m: int) -> None:
+    heads = climb.ring(12, 3)
+    topology = collc.topology(climb.periodic(heads, m))
+    given = {(node, int(other)) for node, own in enumerate(heads) for other in own}
+    assert given == set(zip(topology.src.tolist(), topology.dst.tolist(), strict=True))

@@ -62,6 +62,31 @@ def test_bases_have_the_size_and_cost_they_say(size: tuple[int, int]) -> None:
             assert base.T_B == bfb_costs(topology)[1], base
 
 
+#: (degree, diameter) graphs by construction: expression -> (nodes, degree, T_L)
+LARGE = {
+    "polarity(3, 3)": (13, 4, 2), "polarity(3, 5)": (31, 6, 2), "polarity(3, 7)": (57, 8, 2),
+    "polarity(3, 11)": (133, 12, 2), "polarity(6, 3)": (364, 4, 5), "slim_fly(3)": (18, 5, 2),
+    "slim_fly(4)": (32, 6, 2), "slim_fly(5)": (50, 7, 2), "slim_fly(7)": (98, 11, 2), "slim_fly(8)": (128, 12, 2),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("expression", LARGE)
+def test_large_graphs_of_small_diameter_are_bases(expression: str) -> None:
+    nodes, degree, steps = LARGE[expression]
+    (base,) = (base for base in bases(nodes, degree) if base.expression == expression)
+    topology = coll.topology(expression)
+    assert (topology.num_ranks, topology.degree, topology.diameter) == (nodes, degree, steps)
+    assert base.T_L == steps and base.both_ways and topology.reverse_links is not None
+    assert not (topology.src == topology.dst).any()
+    assert bfb_costs(topology)[1] <= base.T_B
+
+
+@pytest.mark.parametrize(("nodes", "degree"), [(7, 3), (15, 3), (21, 5), (43, 7), (85, 5), (72, 9), (8, 3)])
+def test_sizes_without_such_graphs_have_none(nodes: int, degree: int) -> None:
+    """Self-loops (7, 15, 21), orders that are no prime powers (43, 72) or have no polarity (85)."""
+    assert not [base for base in bases(nodes, degree) if base.expression.startswith(("polarity", "slim_fly"))]
+
+
 def test_distance_regular_graphs_are_those_of_the_language() -> None:
     assert {name: (known.ranks, known.degree, known.diameter) for name, known in NAMES.items()} == DISTANCE_REGULAR
 
