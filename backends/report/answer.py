@@ -8,7 +8,7 @@ from collc.ir.account import Account
 from collc.ir.costs.busbw import bus_factor_of
 from collc.ir.costs.certificate import Cut
 from collc.ir.costs.cost import Cost, assumptions, unit_seconds
-from collc.ir.costs.least import least_steps, least_time
+from collc.ir.costs.least import least_time
 from collc.ir.costs.partitions import Partition
 from collc.ir.quantities import show_bandwidth, show_size, show_time
 from collc.ir.shown import counted, listed
@@ -76,13 +76,22 @@ def _answer(account: Account) -> str:
 def _why(account: Account) -> str:
     """Return how far the last algorithm, that of the largest sizes, is from the bound, and what the bound is."""
     cost = account.algorithms[-1].cost
-    least = least_steps(cost)
-    steps = f" It takes {counted(cost.steps, 'step')}; no schedule takes fewer than {least}." if least > 1 else ""
+    steps = _steps(cost, account)
     if cost.bound_met:
         kinds = "no schedule by trees is" if cost.tightest.kind == "tree-schedules" else "no schedule is"
         return f"At large sizes {kinds} faster.{_proof(cost)}{steps}{_faster(account)}"
     ratio = float(cost.time_per_byte / cost.tightest.value) if cost.tightest.value else 0.0
     return f"At large sizes it takes {ratio:.4g} times the bound.{_proof(cost)}{steps}{_faster(account)}"
+
+
+def _steps(cost: Cost, account: Account) -> str:
+    """Return the steps beside the distance of the farthest ranks, if every transfer goes over one link."""
+    collective, hops = account.shown.schedule.collective, account.topology.diameter
+    if cost.T_L_bound is None or hops is None or hops < 2 or collective.root is not None:
+        return ""
+    phases = " in two phases" if cost.phases == 2 else ""
+    fewest = ", so link by link no schedule takes fewer" if cost.steps == hops else ""
+    return f" It takes {counted(cost.steps, 'step')}{phases}; the farthest ranks are {hops} links apart{fewest}."
 
 
 def _faster(account: Account) -> str:

@@ -174,9 +174,11 @@ _FIGURES = (
 )  # fmt: skip
 
 
-def _table(caption: str, heads: Sequence[str], rows: Json, numbers: int = 0, first: int = 0) -> Markup:
-    """Return a table; columns from ``first`` up to ``numbers`` are aligned right."""
+def _table(caption: str, heads: Sequence[str], rows: Json, numbers: int = 0, first: int = 0, short: int = -1) -> Markup:
+    """Return a table; columns from ``first`` up to ``numbers`` are aligned right, column ``short`` is not wrapped."""
     kinds = [{"class_": "n"} if first <= at < numbers else {} for at in range(len(heads))]
+    if short >= 0:
+        kinds[short] = {"class_": "s"}
     head = element("tr", *(element("th", text, scope="col", **kind) for text, kind in zip(heads, kinds, strict=True)))
     body = []
     for row in _rows(rows):
@@ -215,7 +217,8 @@ def _findings(one: Section) -> Iterator[str]:
     found = one["findings"]
     assert isinstance(found, dict)
     yield element("h3", "What the verifier found")
-    yield _table("Checks of the schedule, the program and the files", ("", "of", "check", "found"), found["checks"])
+    checks = "Checks of the schedule, the program and the files"
+    yield _table(checks, ("", "of", "check", "found"), found["checks"], short=1)
     yield element("h3", "What the target allows")
     yield _table("Limits", ("quantity", "used", "limit", "of"), found["limits"])
     yield element("h3", "What the passes did")

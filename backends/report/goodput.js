@@ -27,9 +27,12 @@ class GoodputPicture {
     const what = this.relative ? "part of the bound" : this.bus ? "bus bandwidth" : "goodput";
     const image = picture(wide, tall, `${what} by size: ${g.curves.map((one) => one.name).join(", ")}, and the bound`);
     this.axes(image, most, { left, right, top, bottom }, what);
+    const ended = [];  // where the names of crossovers end, line by line: a name that would overlap goes to the next line
     for (const [size, curve] of g.crossings) {
-      const x = this.x(size);
-      image.append(svg("path", { class: "axis d2", d: `M${x} ${top}V${bottom}` }), svg("text", { x: x + 4, y: top + 10, class: "small" }, `${g.curves[curve].name} from ${showSize(size)}`.slice(0, 40)));
+      const x = this.x(size), name = `${g.curves[curve].name} from ${showSize(size)}`.slice(0, 40);
+      const line = ended.findIndex((end) => end < x), at = line < 0 ? ended.length : line;
+      ended[at] = x + 12 + 6.5 * name.length;
+      image.append(svg("path", { class: "axis d2", d: `M${x} ${top}V${bottom}` }), svg("text", { x: x + 4, y: top + 10 + 14 * at, class: "small halo" }, name));
     }
     image.append(this.curve(shown(g.bound), "least", null));
     const ends = [[this.last(shown(g.bound)), "bound", "least"]];

@@ -95,16 +95,21 @@ class Model {
     const t = this.transfers;
     const whole = t.lo[row] === 0 && t.hi[row] === t.parts;
     const last = t.hi[row] - 1, parts = last === t.lo[row] ? `part ${last}` : `parts ${t.lo[row]} to ${last}`;
-    return whole ? `shard ${t.shard[row]}` : `shard ${t.shard[row]}, ${parts} of ${t.parts}`;
+    const name = this.shardName(t.shard[row]);
+    return whole ? name : `${name}, ${parts} of ${t.parts}`;
   }
   rowText(row) {
     const [from, to] = this.ends(row);
     const links = this.routeLinks(row).length, over = links > 1 ? ` over ${links} links` : "";
     return `${this.nodeName(from)} to ${this.nodeName(to)}${over}: ${this.transfers.action[row] ? "adds" : "copies"} ${this.part(row)}`;
   }
+  shardName(shard) {  // of an alltoall, also from which rank to which
+    const ranks = this.transfers.pairs, from = ranks[Math.floor(shard / ranks.length)], to = ranks[shard % ranks.length];
+    return ranks.length ? `shard ${shard} (${this.nodeName(from)} to ${this.nodeName(to)})` : `shard ${shard}`;
+  }
   shards() { return this.transfers ? [...new Set(this.transfers.shard)].sort((a, b) => a - b) : []; }
   wholeShard(shard) {
-    return { row: -1, title: `shard ${shard}`, rows: this.transfers.shard.flatMap((one, row) => (one === shard ? [row] : [])) };
+    return { row: -1, title: this.shardName(shard), rows: this.transfers.shard.flatMap((one, row) => (one === shard ? [row] : [])) };
   }
   // All transfers of the data of one transfer, in order of steps.
   journey(row) {

@@ -15,6 +15,7 @@ from collc.ir.costs.cost import link_loads
 from collc.ir.diagnostic import CollcError
 from collc.ir.schedule import Routes, Schedule
 from collc.ir.shown import counted
+from collc.ir.validate import flaws
 from collc.ir.verify import Check, verify
 
 from ..base import first_difference
@@ -139,9 +140,11 @@ def _judged(section: Section, account: Account) -> Iterator[Check]:
         return
     try:
         steps = _schedule(transfers, account)
-        report = verify(steps)
-        if not transfers["all"]:
+        if not transfers["all"]:  # some transfers do not perform the collective
+            for flaw in flaws(steps):
+                yield Check("transfers", False, f"the columns are no schedule: {flaw}")
             return
+        report = verify(steps)
         failed = "; ".join(f"{check.name}: {check.detail}" for check in report.failed)
         yield Check("execution", report.ok, failed or f"the {counted(len(steps), 'transfer')} perform the collective")
         if not steps.in_network:

@@ -26,7 +26,7 @@ class SchedulePicture {
     const size = choice("time axis at ", sizes, this.size, (value) => { this.size = Number(value); this.build(); this.draw(state, {}); });
     this.back = button("all ranks and steps", () => this.zoom([0, model.ranks], [0, model.steps]), { hidden: true });
     this.stop = button("stop following", () => state.set({ journey: null }), { hidden: true });
-    const shards = model.shards().slice(0, MOST_LISTED).map((shard) => [shard, `shard ${shard}`]);
+    const shards = model.shards().slice(0, MOST_LISTED).map((shard) => [shard, model.shardName(shard)]);
     this.shard = choice("follow ", [["", "nothing"], ...shards], "", (shard) => state.set({ journey: shard === "" ? null : model.wholeShard(Number(shard)) }));
     row.append(this.rank.label, this.step.label, this.stepText, ...(shards.length ? [this.shard.label] : []), size.label, this.back, this.stop);
     return row;

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from collc.ir.account import Account
+from collc.ir.progress import counting
 
 from .answer import answer_of, assumed, rows_of
 from .findings import findings_of
@@ -25,13 +28,17 @@ def section_of(account: Account) -> Section:
     algorithm = account.shown
     simulation = simulation_of(algorithm.schedule)
     network = network_of(algorithm.schedule.topology)
+    parts: dict[str, Callable[[], Json]] = {
+        "sizes": lambda: rows_of(account), "cut": lambda: cut_of(algorithm.cost, algorithm.schedule.topology),
+        "flow": lambda: flow_of(simulation, network["shape"] != "none"),
+        "transfers": lambda: transfers_of(algorithm.schedule, simulation.num_steps),
+        "program": lambda: None if algorithm.program is None else program_of(algorithm.program),
+        "goodput": lambda: goodput_of(account), "findings": lambda: findings_of(account),
+        "source": lambda: source_of(account),
+    }  # fmt: skip
     return {
         "name": account.name, "collective": algorithm.cost.collective, "scheduler": algorithm.cost.scheduler,
-        **answer_of(account), "sizes": rows_of(account), "assumed": assumed(account), "own": account.own,
-        "steps": simulation.num_steps,
-        "cut": cut_of(algorithm.cost, algorithm.schedule.topology), "network": network,
-        "flow": flow_of(simulation, network["shape"] != "none"),
-        "transfers": transfers_of(algorithm.schedule, simulation.num_steps),
-        "program": None if algorithm.program is None else program_of(algorithm.program), "absent": algorithm.absent,
-        "goodput": goodput_of(account), "findings": findings_of(account), "source": source_of(account),
+        **answer_of(account), "assumed": assumed(account), "own": account.own, "steps": simulation.num_steps,
+        "network": network, "absent": algorithm.absent,
+        **{name: make() for name, make in counting(parts.items(), "parts of the page")},
     }  # fmt: skip

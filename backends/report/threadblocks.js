@@ -71,7 +71,7 @@ class ThreadblocksPicture {
   }
   blockWords(block, first) {
     const p = this.model.program, to = p.send[block] >= 0 ? ` to ${p.send[block]}` : "", from = p.recv[block] >= 0 ? ` from ${p.recv[block]}` : "";
-    return `${block - first}:${to}${from}, ch ${p.channel[block]}`;
+    return `${block - first}:${to || from ? `${to}${from}, ch ${p.channel[block]}` : " local"}`;
   }
   words(row) {
     const p = this.model.program, block = this.blockOf(row);

@@ -6,6 +6,7 @@ import attrs
 import numpy as np
 
 from collc.ir.arrays import Columns
+from collc.ir.collective import Collective
 from collc.ir.levels import Scheduled
 from collc.ir.schedule import Forest, Routes, Schedule
 from collc.ir.shown import counted
@@ -28,7 +29,8 @@ def transfers_of(level: Scheduled, num_steps: int) -> dict[str, Json] | None:
     """Return the columns of the transfers that the page lists; None if they are too many or in other steps.
 
     ``all`` is whether these are all transfers, ``about`` which ones they are. ``links`` are those of each route, one
-    after the other, from ``start`` on.
+    after the other, from ``start`` on. ``pairs`` are the ranks of an alltoall: its shard s * N + t goes from the s-th
+    to the t-th.
     """
     found = listed(level)
     if found is None or found[0].num_steps > num_steps:
@@ -40,8 +42,15 @@ def transfers_of(level: Scheduled, num_steps: int) -> dict[str, Json] | None:
     columns = {name: integers(getattr(steps, name)) for name in COLUMNS if name != "route"}
     return {
         **columns, "route": integers(route), "start": integers(routes.start), "links": integers(routes.links),
-        "parts": steps.parts, "all": is_all, "about": about,
+        "parts": steps.parts, "all": is_all, "about": about, "pairs": _pairs(steps.collective),
     }  # fmt: skip
+
+
+def _pairs(collective: Collective) -> list[Json]:
+    """Return the ranks that take part in an alltoall; none of another collective, whose shards are no pairs."""
+    if collective.kind != "alltoall":
+        return []
+    return list(range(collective.num_ranks) if collective.members is None else collective.members)
 
 
 def listed(level: Scheduled) -> tuple[Schedule, bool, str] | None:

@@ -64,7 +64,7 @@ def axes_of(given: Axes | None, title: str) -> Axes:
     """Return the axes to draw on: those of the caller, or new ones of a figure that notebooks show."""
     optional_package("matplotlib", "a picture", "plot")
     axes = _figure().subplots() if given is None else given
-    axes.set_title(_label(title))
+    axes.set_title(_label(title), wrap=True)
     axes.grid(True, color="#dddddd", linewidth=0.6)
     axes.set_axisbelow(True)
     return axes

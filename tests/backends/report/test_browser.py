@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+import runpy
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any  # Any: tabs of playwright, which may not be installed
 
 import attrs
 import pytest
+from places import ROOT
 from report_pages import HOSTILE, TORUS, account, browser, opened, page
 
 from collc.backends.report import HtmlReport
@@ -252,3 +254,98 @@ def test_no_name_runs(chromium: Any, tmp_path: Path, name: str) -> None:  # Any:
         assert tab.title() == " ".join(f"collc report: {name}".split())
         assert tab.locator("img, script:not([type]) ~ script, svg[onload]").count() == 0
         assert figure(tab, "network").locator("title").first.text_content() == f"rank {name}0"
+
+
+# ---- how fast a page opens
+
+OPENING: dict[str, Any] = runpy.run_path(str(ROOT / "benchmarks" / "opening.py"))  # Any: names of a script
+
+
+@pytest.mark.parametrize("name", ["18 ranks, torus(3, 3, 2), allreduce", "1,024 ranks, torus(32, 32), allreduce"])
+def test_a_page_is_drawn_within_a_second(chromium: Any, tmp_path: Path, name: str) -> None:  # Any: see above
+    """The least of five openings: other programs use the machine too."""
+    path = tmp_path / "page.html"
+    path.write_text(page(OPENING["SPECS"][name]), "utf-8")
+    assert path.stat().st_size < 2_000_000
+    found = [OPENING["times"](chromium, path) for _ in range(5)]
+    loaded, drawn, step = (min(one[k] for one in found) for k in range(3))
+    assert 0 < loaded < drawn < 1000 and 0 < step < 1000
+
+
+def test_the_documents_have_a_row_for_every_page() -> None:
+    text = (ROOT / "docs" / "report.md").read_text("utf-8")
+    assert [name for name in OPENING["SPECS"] if f"| {name} |" not in text] == []
+
+
+# ---- networks that are in no example
+
+PAIR = """topology pair {
+  rank gpu[2, 8];
+  switch nv[2], slow;
+  for b in 0..2, g in 0..8 { link gpu[b, g] <-> nv[b] : 300 GB/s, 700 ns; link gpu[b, g] <-> slow : 5 GB/s, 5 us; }
+}
+collective sums = reduce-scatter on pair { size: 256 MiB, dtype: float16 };
+schedule sums using forest;
+emit sums as mscclpp-json;
+"""
+CAYLEY = """topology web = cayley(metacyclic(7, 3, 2), {3, 1}) with { bandwidth: 25 Gbps, latency: 1 us };
+collective swap = alltoall on web { size: 8 MiB };
+"""
+FLAT = """topology pod = torus(3, 5) with { bandwidth: 100 Gbps, latency: 2 us };
+collective parts = allgather on pod { size: 16 MiB };
+schedule parts using bfb;
+emit parts as msccl-xml;
+"""
+#: the boxes of all texts of a figure that overlap others, except at their edges
+_OVERLAPS = """(figure) => {
+  const boxes = [...figure.querySelectorAll('svg text')].map((one) => [one.textContent, one.getBoundingClientRect()]);
+  const before = (a, b) => a.right <= b.left + 1 || a.bottom <= b.top + 3;
+  const apart = (a, b) => before(a, b) || before(b, a);
+  return boxes.flatMap(([a, x], at) => boxes.slice(at + 1).filter(([, y]) => !apart(x, y)).map(([b]) => [a, b]));
+}"""
+_SMALLEST = """(figure) => {
+  const image = figure.querySelector('svg'), scale = image.getBoundingClientRect().width / image.viewBox.baseVal.width;
+  const sizes = [...image.querySelectorAll('text')].map((one) => parseFloat(getComputedStyle(one).fontSize) * scale);
+  return Math.min(...sizes);
+}"""
+
+
+@pytest.mark.parametrize("text", [PAIR, CAYLEY, FLAT], ids=["pair", "cayley", "flat"])
+@pytest.mark.parametrize(("width", "scheme"), [(800, "dark"), (1600, "light")])
+def test_texts_of_other_networks_are_apart_and_large_enough(
+    chromium: Any, written: Any, text: str, width: int, scheme: str
+) -> None:  # Any: see above
+    with opened(chromium, written(text), width, scheme) as tab:
+        tab.evaluate("dispatchEvent(new Event('beforeprint'))")
+        for kind in KINDS:
+            shown = figure(tab, kind).first
+            assert shown.evaluate(_SMALLEST) > 8, kind
+            if kind != "network":  # lines cross there, and numbers stand in circles
+                assert shown.evaluate(_OVERLAPS) == [], kind
+        assert tab.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_names_that_would_overlap_are_found(chromium: Any, written: Any) -> None:  # Any: see above
+    with opened(chromium, written(PAIR)) as tab:
+        tab.evaluate("dispatchEvent(new Event('beforeprint'))")
+        shown = figure(tab, "goodput").first
+        shown.evaluate("(one) => one.querySelectorAll('svg text.halo').forEach((text) => text.setAttribute('y', 28))")
+        assert shown.evaluate(_OVERLAPS) != []
+
+
+def test_a_shard_of_an_alltoall_says_from_which_rank_to_which(chromium: Any, written: Any) -> None:  # Any: see above
+    with opened(chromium, written(CAYLEY)) as tab:
+        button = figure(tab, "schedule").get_by_role("button", name="shard").first
+        words = button.inner_text()
+        number, source, target = map(int, re.findall(r"shard (\d+) \((\d+) to (\d+)\)", words)[0])
+        assert number == source * 21 + target
+        button.click()
+        assert f"Following shard {number} ({source} to {target})" in figure(tab, "network").inner_text()
+
+
+def test_a_threadblock_without_peers_is_local_and_formats_are_not_wrapped(chromium: Any, written: Any) -> None:
+    with opened(chromium, written(FLAT)) as tab:  # Any: see above
+        tab.evaluate("dispatchEvent(new Event('beforeprint'))")
+        assert "8: local" in figure(tab, "threadblocks").locator("svg text").all_text_contents()
+        cell = tab.get_by_role("cell", name="msccl-xml").first
+        assert cell.evaluate("(one) => getComputedStyle(one).whiteSpace") == "nowrap"

@@ -32,7 +32,7 @@ def test_the_three_lines_are_what_cost_prints() -> None:
     )
     assert found["why"] == (
         "At large sizes no schedule is faster. The vector crosses the parts of the network (single ranks) at least 34 "
-        "times, over 337.5 GB/s in all. It takes 6 steps; no schedule takes fewer than 2."
+        "times, over 337.5 GB/s in all. It takes 6 steps in two phases; the farthest ranks are 3 links apart."
     )
     assert (cost.T_L, cost.T_B, cost.bound_met) == (6, Fraction(17, 9), True)
 
@@ -191,3 +191,26 @@ def test_a_page_and_its_check_simulate_a_schedule_once(monkeypatch: pytest.Monke
     page_of_one = HtmlReport().emit(one)
     assert HtmlReport().check(one, page_of_one).ok and made == [one]
     assert not HtmlReport().check(other, page_of_one).ok and made == [one, other]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("collective c = allgather on torus(3, 5); schedule c using bfb;",
+         " It takes 3 steps; the farthest ranks are 3 links apart, so link by link no schedule takes fewer."),
+        ("collective c = allgather on biring(8); schedule c using ring;",
+         " It takes 7 steps; the farthest ranks are 4 links apart."),
+        ("collective c = broadcast on biring(8) { root: 0 };", ""),
+        ("collective c = allgather on dgx_a100(2);", ""), ("collective c = allgather on complete(4);", ""),
+    ],
+)  # fmt: skip
+def test_steps_stand_beside_the_distance_of_the_farthest_ranks(text: str, said: str) -> None:
+    why = str(section(text)["why"])
+    assert said in why if said else "links apart" not in why
+
+
+def test_the_page_has_the_checks_of_a_plan() -> None:
+    text = "collective c = allgather on dgx_a100(1); schedule c using ring; emit c as mscclpp-json;"
+    findings = section(text)["findings"]
+    assert isinstance(findings, dict)
+    assert {"schedule", "program", "one-sided", "mscclpp-json"} <= {row[1] for row in findings["checks"]}  # type: ignore
