@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     )
     from .iterations import listing, train
     from .plotting import plot
+    from .running.result import Run
+    from .runs import run
     from .sweeping.cases import SweepRow
     from .sweeping.sweep import Sweep
     from .sweeps import sweep
@@ -70,6 +72,7 @@ __all__ = [
     "InternalError",
     "Progress",
     "Result",
+    "Run",
     "Sweep",
     "SweepRow",
     "Table",
@@ -88,6 +91,7 @@ __all__ = [
     "listing",
     "plot",
     "replan",
+    "run",
     "sweep",
     "topology",
     "topology_from_networkx",
@@ -107,6 +111,14 @@ def _home(name: str) -> object:
             from . import sweeps
 
             return sweeps
+        case "run":
+            from . import runs
+
+            return runs
+        case "Run":
+            from .running import result
+
+            return result
         case "train" | "listing":
             from . import iterations
 

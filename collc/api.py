@@ -167,11 +167,11 @@ def compile_many(
 ) -> list[Result | CollcError]:
     """Compile several files or texts, and return a result or an error for each, in order.
 
-    An item is a path, or a mapping with a ``path`` or a ``text`` and options of its own, which replace the common
-    ``options`` (those of :func:`compile_source`). The workers of ``executor`` compile the items, if given: an executor,
-    or an engine as on the command line (``"processes:4"``). The results are the same without. An item that cannot be
-    compiled gives its :class:`CollcError` instead of a result. ``progress(item, done, total)`` is called from this
-    thread; ``cancel`` raises :class:`Cancelled`.
+    An item is a path, or a mapping with a ``path`` or a ``text``. The options of a mapping replace the common
+    ``options``, which are those of :func:`compile_source`. The workers of ``executor`` compile the items, if given:
+    an executor, or an engine as on the command line (``"processes:4"``). The results are the same without. An item that
+    cannot be compiled gives its :class:`CollcError` instead of a result. ``progress(item, done, total)`` is called from
+    this thread; ``cancel`` raises :class:`Cancelled`.
 
     >>> text = "param n = 4; collective parts = allgather on biring(n);"
     >>> found = compile_many([{"text": text, "params": {"n": n}} for n in (4, 8, 0)], target="msccl-xml")
@@ -236,10 +236,10 @@ def replan(
 ) -> Result:
     """Return a result after faults of its network. It keeps the parts of the plan that no fault touches.
 
-    A fault is a :class:`Fault`, or a text as on the command line: ``"without gpu[0, 2] -> ib"`` (a node or links that
-    are gone), ``"slow gpu[3, 1] <-> ib: 12.5 GB/s"`` (or ``: 1/2``, ``: 50 %``). Targets are those of the result,
-    unless ``target`` replaces them. The new schedule is verified as the first one, and as fast as a compilation of the
-    broken network. ``faults`` and ``cost_of_fault`` of the result have the faults and their exact cost.
+    A fault is a :class:`Fault`, or a text as on the command line. ``"without gpu[0, 2] -> ib"`` removes a node or
+    links. ``"slow gpu[3, 1] <-> ib: 12.5 GB/s"`` slows links (or ``: 1/2``, ``: 50 %``). Targets are those of the
+    result, unless ``target`` replaces them. The new schedule is verified as the first one, and as fast as a compilation
+    of the broken network. ``faults`` and ``cost_of_fault`` of the result have the faults and their exact cost.
 
     Raises CollcError: C0340 to C0344 for faults, C0301 if they cut ranks off, and what compilation raises.
 

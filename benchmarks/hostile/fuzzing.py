@@ -41,8 +41,8 @@ _VERBS: dict[str, tuple[tuple[str, ...], ...]] = {
     ),
 }  # fmt: skip
 _DONE = (0, 1, 2, 3)
-#: verbs that write what they can of several inputs or collectives, and then say what failed
-_PARTLY = ("convert", "cost", "simulate", "format")
+#: verbs that write what they can of several inputs or collectives, and then say what failed; or a table of what failed
+_PARTLY = ("convert", "cost", "simulate", "format", "check", "verify")
 #: transfers of a schedule that plain lists carry in a second
 _MOST_TRANSFERS = 20_000
 

@@ -10,6 +10,7 @@ from collc.ir.diagnostic import CollcError, Diagnostic
 from collc.ir.frozen import frozen
 from collc.ir.shown import some
 from collc.ir.spec import CollectiveRequest, Spec
+from collc.ir.topology import Topology
 
 from ..driver.checking import mistakes
 from ..driver.spans import span
@@ -18,9 +19,12 @@ from ..files.texts import STDIN
 from ..messages.internal import INTERNAL_STATUS
 from ..reading import load
 from ..reading.base import ReadOptions
+from ..tables.columns import Cell, Table
+from ..tables.further import CHECKED, DECLARED, NETWORKS
 from .arguments import usage_error
 from .console import Console
 from .inputs import loading, read, require_own_profile
+from .tabular import Tables, require_one_form, show
 
 __all__ = ["check"]
 
@@ -54,15 +58,15 @@ def check(options: SimpleNamespace, console: Console) -> int:
 
 def _round(options: SimpleNamespace, console: Console) -> tuple[int, tuple[str, ...]]:
     """Check all files once; return the exit status and the files that were read."""
+    require_one_form(options, [path for path in options.files if path != STDIN])
     checked = [_check(path, options, console) for path in _paths(options.files)]
     for one in checked:
         console.fail(one.mistakes)
         if one.spec is not None:
             console.warn(one.spec.warnings)
-    if options.json:
-        console.json(_document(checked))
-    else:
+    if not options.json:
         _say(checked, console)
+    show(options, console, _tables(checked), lambda: _document(checked), lambda: "")
     status = max(one.status for one in checked)
     return status, tuple(dict.fromkeys(name for one in checked for name in one.files))
 
@@ -115,6 +119,31 @@ def _document(checked: Sequence[_Checked]) -> dict[str, object]:
     return {**objects[0], "ok": all(one.status == 0 for one in checked), "checked": objects}
 
 
+def _tables(checked: Sequence[_Checked]) -> Tables:
+    """Return the tables of ``--table``: the files, and what they declare."""
+    return {
+        "files": lambda: Table(CHECKED, [
+            {
+                "path": one.path, "ok": one.status == 0, "topologies": len(_topologies(one.spec)),
+                "collectives": len(_collectives(one.spec)), "errors": len(one.mistakes),
+            }
+            for one in checked
+        ]),
+        "topologies": lambda: Table(NETWORKS, [
+            {"path": one.path, "unit": topology.unit, **_size(name, topology)}
+            for one in checked if one.spec is not None for name, topology in one.spec.topologies.items()
+        ]),
+        "collectives": lambda: Table(DECLARED, [
+            {
+                "path": one.path, "name": wanted.name, "kind": wanted.problem.collective.name,
+                "topology": wanted.topology, "scheduler": wanted.schedule.scheduler,
+                "emits": ", ".join(emit.target for emit in wanted.emits),
+            }
+            for one in checked if one.spec is not None for wanted in one.spec.collectives.values()
+        ]),
+    }  # fmt: skip
+
+
 def _object(one: _Checked) -> dict[str, object]:
     """Return the object of a file; ``diagnostics`` only if something is wrong with it."""
     from ..messages.render import diagnostic_object
@@ -128,14 +157,15 @@ def _object(one: _Checked) -> dict[str, object]:
     return {**found, "diagnostics": [diagnostic_object(d) for d in one.mistakes]} if one.mistakes else found
 
 
-def _topologies(spec: Spec | None) -> list[dict[str, object]]:
-    return [
-        {
-            "name": name, "ranks": topology.num_ranks, "switches": topology.num_switches,
-            "links": topology.num_links, "degree": topology.degree,
-        }
-        for name, topology in (spec.topologies if spec else {}).items()
-    ]  # fmt: skip
+def _topologies(spec: Spec | None) -> list[dict[str, Cell]]:
+    return [_size(name, topology) for name, topology in (spec.topologies if spec else {}).items()]
+
+
+def _size(name: str, topology: Topology) -> dict[str, Cell]:
+    return {
+        "name": name, "ranks": topology.num_ranks, "switches": topology.num_switches,
+        "links": topology.num_links, "degree": topology.degree,
+    }  # fmt: skip
 
 
 def _collectives(spec: Spec | None) -> list[dict[str, object]]:

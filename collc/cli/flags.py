@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CALIBRATION",
+    "CHECK_FORMS",
     "CHOICE",
     "CONVERSION",
     "COST_FORMS",
@@ -22,6 +23,7 @@ __all__ = [
     "FIT_FORMS",
     "GENERAL",
     "IMPORT",
+    "IMPORT_FORMS",
     "INPUT",
     "JSON",
     "LAUNCH",
@@ -216,6 +218,8 @@ COST_FORMS = several_forms(
 )
 SIMULATE_FORMS = several_forms("points", "steps", "schedules", "crossovers", "roots", "orbits", "together")
 FIND_FORMS = several_forms("frontier", "sizes", "expansions")
+CHECK_FORMS = several_forms("files", "topologies", "collectives")
+IMPORT_FORMS = several_forms("topologies", "imported")
 FIT_FORMS = several_forms("points", "alphas", "lines", "choices")
 PROFILE = Opt(
     ("--profile",), "write what took the time into FILE, as a Chrome trace (Perfetto):\n"
@@ -237,9 +241,9 @@ PASSES = (
     VERIFY,
     Opt(("--dump-ir",), "print the final IR, the IR after PASS, or all, on standard error", "joined", "PASS|all"),
     Opt(("--print-pipeline",), "print the passes that run, on standard error; with -v, also why"),
-    Opt(("--time-passes",), "print seconds, memory and rows of every pass and check, on standard\n"
-        "error: the peak of the process, and by how much each step raised it;\n"
-        "or write them into FILE as CSV", "joined", "FILE", writes=True),
+    Opt(("--time-passes",), "print the seconds, memory and rows of every pass and check on standard\n"
+        "error, or write them into FILE as CSV. Memory is the peak of the process,\n"
+        "and its growth in the step.", "joined", "FILE", writes=True),
     PROFILE,
 )  # fmt: skip
 OUTPUT = (

@@ -12,13 +12,17 @@ from collc.ir.diagnostic import Source
 from collc.ir.shown import counted
 
 from ..files.texts import STDIN, STDOUT, Output, check_writable, output_folder, write_all
+from ..tables.columns import Table
+from ..tables.further import IMPORTED, NETWORKS
 from .arguments import usage_error
 from .console import Console
 from .inputs import read
+from .tabular import Tables, is_printed, require_one_form, show
 
 if TYPE_CHECKING:
     from collc.ir.topology import Topology
 
+    from ..tables.columns import Cell
     from ..tools.importing import ImportedNetwork, Request
     from ..tools.joining import Joining
 
@@ -30,8 +34,10 @@ def import_(options: SimpleNamespace, console: Console) -> int:
     from ..tools.importing import import_texts
 
     out = _output(options)
-    if options.json and out == STDOUT:
-        raise usage_error("--json and the `.coll` file would both go to standard output", "write `-o FILE`")
+    for form in ("json", "csv", "markdown"):
+        if out == STDOUT and is_printed(options, form):
+            raise usage_error(f"--{form} and the `.coll` file would both go to standard output", "write `-o FILE`")
+    require_one_form(options, [path for path in [*options.files, *options.fabric] if path != STDIN])
     check_writable([out], [*options.files, *options.fabric], options.o)
     written = import_texts(_request(options, console))
     console.warn(written.diagnostics)
@@ -39,10 +45,8 @@ def import_(options: SimpleNamespace, console: Console) -> int:
     output = Output(out, written.text)
     with output_folder(options.o):
         write_all([output], if_changed=options.write_if_changed)
-    if options.json:
-        console.json(_document(output, written))
-    elif out != STDOUT and not options.quiet:
-        console.out(f"wrote {out}: {_described(written)}\n")
+    summary = f"wrote {out}: {_described(written)}\n" if out != STDOUT and not options.quiet else ""
+    show(options, console, _tables(out, written), lambda: _document(output, written), lambda: summary)
     return 0
 
 
@@ -117,6 +121,14 @@ def _size(topology: Topology) -> str:
     return f"{counted(topology.num_ranks, 'rank')}, {switches}{counted(topology.num_links, 'link')}"
 
 
+def _tables(out: str, written: ImportedNetwork) -> Tables:
+    """Return the tables of ``--table``: the topologies of the written file, and the networks that were read."""
+    return {
+        "topologies": lambda: Table(NETWORKS, [{"path": out, **row} for row in _topologies(written)]),
+        "imported": lambda: Table(IMPORTED, _imported(written)),
+    }
+
+
 def _document(output: Output, written: ImportedNetwork) -> Mapping[str, object]:
     """Return what ``--json`` prints."""
     return {
@@ -125,19 +137,31 @@ def _document(output: Output, written: ImportedNetwork) -> Mapping[str, object]:
         ],
         "topology": written.name,
         "imported": [
-            {
-                "name": one.name, "format": one.network.format, "files": list(one.files),
-                "ranks": len(one.network.ranks), "switches": len(one.network.switches),
-                "links": sum(cable.count * (1 + cable.duplex) for cable in one.network.cables),
-                "notes": [note.text for note in one.network.notes],
-            }
-            for one in written.networks
+            {**row, "files": list(one.files), "notes": [note.text for note in one.network.notes]}
+            for row, one in zip(_imported(written), written.networks, strict=True)
         ],
-        "topologies": [
-            {
-                "name": name, "ranks": found.num_ranks, "switches": found.num_switches, "links": found.num_links,
-                "unit": found.unit,
-            }
-            for name, found in written.topologies.items()
-        ],
+        "topologies": _topologies(written),
     }  # fmt: skip
+
+
+def _imported(written: ImportedNetwork) -> list[dict[str, Cell]]:
+    """Return a row for every network that was read."""
+    return [
+        {
+            "name": one.name, "format": one.network.format, "files": ", ".join(one.files),
+            "ranks": len(one.network.ranks), "switches": len(one.network.switches),
+            "links": sum(cable.count * (1 + cable.duplex) for cable in one.network.cables),
+        }
+        for one in written.networks
+    ]  # fmt: skip
+
+
+def _topologies(written: ImportedNetwork) -> list[dict[str, Cell]]:
+    """Return a row for every topology of the file that was written."""
+    return [
+        {
+            "name": name, "ranks": found.num_ranks, "switches": found.num_switches, "links": found.num_links,
+            "unit": found.unit,
+        }
+        for name, found in written.topologies.items()
+    ]  # fmt: skip

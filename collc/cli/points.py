@@ -47,6 +47,4 @@ def legend(
     return text + (f"  {_PLANNED}\n" if planned_by_size else "")
 
 
-_PLANNED = (
-    "each size is planned anew, as a compilation for it does; the lines above describe the collective as declared"
-)
+_PLANNED = "every size has its own schedule, as if compiled for it; the lines above are for the declared size"

@@ -21,7 +21,6 @@ from .tabular import require_one_form, show
 
 if TYPE_CHECKING:
     from collc.backends.measured import RunResult
-    from collc.tables.columns import Table
 
 __all__ = ["run"]
 
@@ -34,12 +33,14 @@ def run(options: SimpleNamespace, console: Console) -> int:
     text, name = read(options.files[0], console)
     target = _target(options, text)
     _require_fitting(options, target.name)
+    from ..running.result import run_table
+
     failures = Failures()
     with _environment(options.mpi_env):
         results = _results(target, text, name, options, console, failures)
     if results or not failures or options.json:
         show(
-            options, console, lambda: _table(results), lambda: _object(results, failures),
+            options, console, lambda: run_table(results), lambda: _object(results, failures),
             lambda: "\n".join(result.table() + "\n" for result in results),
         )  # fmt: skip
     # One diagnostic for every wrong case, which the table shows too.
@@ -99,13 +100,6 @@ def _environment(settings: list[tuple[str, str]]) -> Iterator[None]:
 
 
 # ---- output
-
-
-def _table(results: list[RunResult]) -> Table:
-    from collc.tables.columns import Table
-    from collc.tables.listed import RUN
-
-    return Table(RUN, [{"on": str(result.mpi), **row.as_dict()} for result in results for row in result.rows])
 
 
 def _object(results: list[RunResult], failures: Failures) -> dict[str, object]:

@@ -19,10 +19,10 @@ from ..files.naming import identifier, stem_of
 from ..files.trust import digest_of
 from ..reading import sniff
 from ..registry.elements import Element
+from ..running.predicted import Model, with_model
 from .console import Console
 from .failures import Failures
 from .inputs import load_text, require_ranks, settings
-from .predicted import Model, with_model
 from .tuned import path_of_times, tuned_text
 from .watcher import Watcher, show_times
 

@@ -6,6 +6,7 @@ from .arguments import Opt, Verb
 from .flags import (
     BASELINES,
     CALIBRATION,
+    CHECK_FORMS,
     CHOICE,
     CONVERSION,
     COST_FORMS,
@@ -18,6 +19,7 @@ from .flags import (
     FORMS,
     GENERAL,
     IMPORT,
+    IMPORT_FORMS,
     INPUT,
     JSON,
     LAUNCH,
@@ -134,7 +136,7 @@ target allows them. Its protocol, sizes, uses and name are kept unless -t replac
 
 _CALIBRATE_DETAILS = """
 FILE is CSV or JSON, from `collc run`, the testbed or another program. The columns are bytes, seconds (or time_us),
-steps and load: the share of the vector that the busiest links carry over all steps, for links of bandwidth 1.
+steps and load. The load is the share of the vector that the busiest links of bandwidth 1 carry over all steps.
 With --nccl-tests, FILES are logs, with NCCL_ALGO in them. The target `nccl-tuner` reads what -o writes."""
 _ENV_DETAILS = """
 `eval "$(collc env out/ --runtime rccl)"` sets them in a shell. It is an error if the runtime would refuse a file, or if
@@ -209,7 +211,7 @@ _VERBS = (
     ),
     Verb(
         "check", "check", "Check FILES, or all .coll files of folders, without scheduling anything.",
-        ("FILE...",), (("Output", (JSON, PROFILE, _WATCH)), ("Input", INPUT), *_GENERAL), _CHECK_DETAILS,
+        ("FILE...",), (("Output", (*CHECK_FORMS, PROFILE, _WATCH)), ("Input", INPUT), *_GENERAL), _CHECK_DETAILS,
     ),
     Verb(
         "format", "formatting", "Print .coll files in canonical form.",
@@ -248,7 +250,7 @@ _VERBS = (
     ),
     Verb(
         "import", "importing", "Write the networks that machines and fabrics print as a .coll file.",
-        ("FILE...",), (("Import", IMPORT), ("Output", (_COLL, _UNCHANGED, JSON)), *_GENERAL), _IMPORT_DETAILS,
+        ("FILE...",), (("Import", IMPORT), ("Output", (_COLL, _UNCHANGED, *IMPORT_FORMS)), *_GENERAL), _IMPORT_DETAILS,
     ),
     Verb(
         "env", "env", "Print the environment that makes a runtime load FILES or folders, and how to prove it.",

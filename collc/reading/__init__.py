@@ -40,8 +40,8 @@ class Format(NamedTuple):
 
     Messages call the format ``title`` and one of its files ``noun``. The reader sees only texts that begin with
     ``begins`` (after blanks); ``otherwise`` makes such a text this format if no reader recognizes it. ``verbs`` are in
-    the order of messages. ``judged`` are the options of ``collc verify`` that judge the format, each with the files it
-    applies to; ``collc run`` runs a file by the target ``runs``.
+    the order of messages. ``judged`` are the options of ``collc verify`` that judge the format, each with its files.
+    ``collc run`` runs a file by the target ``runs``.
 
     >>> Format("my_package.csv", "CsvReader", "a table", "transfers CSV", "a table of transfers", begins="step,").runs
     'mpi-c'

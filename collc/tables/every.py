@@ -11,6 +11,8 @@ __all__ = ["TABLES"]
 #: verb, and `--table NAME` or the option that prints another table -> the columns; `options` are those of one pass,
 #: scheduler or target
 TABLES: dict[str, tuple[Column, ...]] = {
+    "check": more.CHECKED, "check --table topologies": more.NETWORKS, "check --table collectives": more.DECLARED,
+    "import": more.NETWORKS, "import --table imported": more.IMPORTED,
     "compile": more.FILES, "compile --table programs": more.PROGRAMS, "compile --table auto": more.RANGES,
     "compile --table candidates": more.CANDIDATES,
     "compile --table skipped": more.SKIPPED,

@@ -8,10 +8,14 @@ from .shared import BYTES, KIND, NAME, RANKS, SCHEDULER, exact, microseconds, se
 __all__ = [
     "ALPHAS",
     "CANDIDATES",
+    "CHECKED",
     "CHOICES",
     "CROSSOVERS",
+    "DECLARED",
     "FASTEST",
     "FILES",
+    "IMPORTED",
+    "NETWORKS",
     "ORBITS",
     "PROGRAMS",
     "RANGES",
@@ -209,3 +213,42 @@ TIMED = (
     Column("is_compiled", "compiled used", "flag", "whether calls use the compiled collective"),
     Column("path", "file", "text", "the file that keeps the times"),
 )
+
+_PATH = Column("path", "file", "text", "the file")
+_SWITCHES = Column("switches", "switches", "integer", "number of switches")
+_LINKS = Column("links", "links", "integer", "number of directed links")
+
+#: a file that was checked
+CHECKED = (
+    _PATH,
+    Column("ok", "right", "flag", "whether the file is right"),
+    Column("topologies", "topologies", "integer", "declared topologies"),
+    Column("collectives", "collectives", "integer", "declared collectives"),
+    Column("errors", "errors", "integer", "errors that were found"),
+)  # fmt: skip
+
+#: a topology of a file
+NETWORKS = (
+    _PATH,
+    Column("name", "topology", "text", "the topology's name in the file"),
+    RANKS, _SWITCHES, _LINKS,
+    Column("degree", "degree", "integer", "links out of every rank, if all have the same number", optional=True),
+    Column("unit", "unit", "text", "the unit of bandwidths: B/s, or empty for units of a link", optional=True),
+)  # fmt: skip
+
+#: a collective of a file
+DECLARED = (
+    _PATH, NAME,
+    Column("kind", "kind", "text", KIND.help),
+    Column("topology", "topology", "text", "its topology"),
+    SCHEDULER,
+    Column("emits", "emits", "text", "targets of its emits"),
+)  # fmt: skip
+
+#: a network that `collc import` read
+IMPORTED = (
+    Column("name", "network", "text", "the network's name in the .coll file"),
+    Column("format", "format", "text", "the format of its files"),
+    Column("files", "files", "text", "its files"),
+    RANKS, _SWITCHES, _LINKS,
+)  # fmt: skip

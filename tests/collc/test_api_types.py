@@ -27,6 +27,7 @@ MODULES = (
     "driver/watching.py",
     "networks.py",
     "sweeps.py",
+    "runs.py",
     "plotting.py",
 )
 
@@ -47,6 +48,7 @@ collc.verify("a.xml", runtime="rccl", multiprocessors=4)
 collc.compile_many(["a.coll"], executor="processes:2")
 collc.sweep(["torus(3)"], ["allreduce"], ["bfb"], sizes="1KiB..1GiB", alpha="10us", cache=True, executor="mpi")
 collc.sweep({"t": collc.topology("torus(3)")}, "allreduce", sizes=[1, "1KiB"], bandwidth=Fraction(1))
+collc.run("a.coll", sizes="1KiB", counts=[1, 7], dtypes=["int32"], places="in", mpi=Path("mpi"), testbed="40Mbps").ok
 collc.plot(collc.sweep("torus(3)", "allreduce"), "goodput", sizes=["1KiB"])
 collc.find(nodes=9, degree=4, objective="alltoall", alpha="10us", size=1, progress=told)
 collc.check("a.coll", params={"n": 4}, node_limit=5)
@@ -86,6 +88,8 @@ WRONG = (
     'collc.sweep("torus(3)")',
     'collc.sweep("torus(3)", "allreduce", sizes=1.5)',
     'collc.sweep("torus(3)", "allreduce", executor=3)',
+    'collc.run("a.coll", bogus=3)',
+    'collc.run("a.coll", counts="1")',
     'collc.plot(collc.topology("torus(3)"), "pie")',
     'collc.check_source("", bogus=3)',
     'collc.format("a.coll", bogus=3)',

@@ -46,8 +46,8 @@ def test_every_public_class_of_results_has_a_table() -> None:
         name for name, one in named.items()
         if isinstance(one, type) and not issubclass(one, BaseException) and name not in NO_RESULTS
     }  # fmt: skip
-    known = {"Result", "CollectiveResult", "Sweep", "FaultCost", "ImportedNetwork", "Frontier", "Training", "Table"}
-    assert known <= results
+    known = {"Result", "CollectiveResult", "Sweep", "FaultCost", "ImportedNetwork", "Frontier", "Training"}
+    assert known | {"Run", "Table"} <= results
     assert [] == [name for name in results if not hasattr(named[name], "_repr_html_")]
     assert [] == [name for name in results if not hasattr(named[name], "to_dataframe")]
 
@@ -77,7 +77,7 @@ CLASSES = {
     "Simulated": "collc.driver.simulated", "Frontier": "collc.tools.finding", "Report": "collc.ir.verify",
     "Topology": "collc.ir.topology", "Sweep": "collc.sweeping.sweep", "FaultCost": "collc.driver.replan",
     "ImportedNetwork": "collc.tools.importing", "Training": "collc.training.predicting",
-    "Table": "collc.tables.columns", "Choice": "collc.selection",
+    "Table": "collc.tables.columns", "Run": "collc.running.result", "Choice": "collc.selection",
 }  # fmt: skip
 
 
@@ -107,7 +107,7 @@ EXPECTED: dict[str, tuple[int, str, str, object]] = {
     "faults": (1, "healthy", "object", Fraction(2, 9)), "imported": (8, "bandwidth", "object", Fraction(50 * 10**9)),
     "training": (2, "best", "boolean", True), "listing": (None, "networks", "object", None),  # type: ignore[dict-item]
     "choice": (1, "min_bytes", "Int64", 1 << 20), "roots": (2, "best", "Int64", 0),
-    "run": (1, "time_us", "float64", 2.0),
+    "run": (1, "time_us", "float64", 2.0), "part of a run": (1, "time_us", "float64", 2.0),
 }  # fmt: skip
 
 
@@ -290,3 +290,14 @@ def test_threads_draw_at_the_same_time() -> None:
     draw: Callable[[int], bytes] = lambda _: collc.plot(result_of("cost"))._repr_png_()  # type: ignore[attr-defined]  # noqa: E731
     with ThreadPoolExecutor(4) as pool:
         assert 1 == len(set(pool.map(draw, range(8))))
+
+
+def test_a_long_title_stays_in_the_picture() -> None:
+    text = "topology t { rank r[2, 3]; switch s; for b in 0..2, g in 0..3 { link r[b, g] <-> s : 123.456789 GB/s; } }"
+    made = collc.compile_source(f"{text} collective a_rather_long_name_of_sums = reduce-scatter on t;")
+    figure = collc.plot(made)
+    figure.canvas.draw()
+    (axes,) = figure.axes
+    assert len(axes.get_title()) == 80
+    box, whole = axes.title.get_window_extent(), figure.bbox
+    assert whole.x0 <= box.x0 and box.x1 <= whole.x1 and box.y1 <= whole.y1

@@ -19,7 +19,7 @@ EVIL = '<script>alert("1")</script>&\'"'
 #: the results with a data frame
 FRAMED = (
     "result", "collective", "cost", "simulated", "frontier", "report", "topology", "sweep", "faults", "imported",
-    "training", "listing", "choice", "run", "roots",
+    "training", "listing", "choice", "run", "part of a run", "roots",
 )  # fmt: skip
 #: the results with a table; those called evil hold names with tags
 HTML = (*FRAMED, "evil report", "evil topology", "evil sweep", "evil faults", "evil run", "evil training")
@@ -84,8 +84,10 @@ def _right(name: str) -> object:
         case "choice" | "roots":
             chosen = collc.compile_source("collective c = broadcast on biring(4) { root: all };")
             return chosen["c"].choice if name == "choice" else chosen.table("roots", ["1KiB", "1MiB"])
-        case "run":
+        case "part of a run":
             return RunResult("MPI", 2, (Row("a", "allreduce", 2, 8, 64, "int32", "sum", False, (1e-6, 3e-6)),), "C0701")
+        case "run":
+            return collc.Run((result_of("part of a run"),))
         case "faults":
             healthy = collc.compile_source("collective c = allgather on torus(3, 3); schedule c using forest;")
             return collc.replan(healthy, ["without 0 <-> 1"]).cost_of_fault
@@ -110,7 +112,8 @@ def _evil(name: str) -> object:
         case "sweep":
             return collc.sweep({EVIL: ring}, "allgather", "bfb", sizes=1024)
         case "run":
-            return RunResult(EVIL, 2, (Row(EVIL, EVIL, 2, 8, 64, EVIL, EVIL, False, (), (), EVIL),), "C0701")
+            part = RunResult(EVIL, 2, (Row(EVIL, EVIL, 2, 8, 64, EVIL, EVIL, False, (), (), EVIL),), "C0701")
+            return collc.Run((part,))
         case "training":
             return collc.train("gpt2-xl", {EVIL: ring})
         case "faults":

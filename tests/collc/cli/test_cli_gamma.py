@@ -11,9 +11,9 @@ import pytest
 from commands import Ran
 
 import collc as api
-from collc.cli.predicted import Model
 from collc.ir.costs.cost import predicted_time
 from collc.ir.diagnostic import CollcError
+from collc.running.predicted import Model
 from collc.tools.attributes import attribute_file
 from collc.tools.calibration import calibrate
 from collc.tools.measurements import Measured, read_measurements

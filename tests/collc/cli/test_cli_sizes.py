@@ -91,10 +91,10 @@ def test_pieces_follow_the_size_in_the_table(collc: Collc) -> None:
     ran = collc("cost", "-", "--size", "32,64MiB", stdin=text_of("forest"))
     (head,) = (line.split() for line in ran.out.splitlines() if "algbw" in line and "busbw" in line)
     assert head == ["size", "steps", "pieces", "time", "algbw", "busbw"]
-    assert "each size is planned anew" in ran.out
+    assert "every size has its own schedule" in ran.out
     declared = collc("cost", "-", stdin=text_of("forest", 32))
-    assert "each size is planned anew" not in declared.out  # the lines above are those of this size
-    assert "each size is planned anew" not in collc("cost", "-", "--size", "32,64MiB", stdin=text_of("bfb")).out
+    assert "every size has its own schedule" not in declared.out  # the lines above are those of this size
+    assert "every size has its own schedule" not in collc("cost", "-", "--size", "32,64MiB", stdin=text_of("bfb")).out
 
 
 def test_auto_names_its_choice_for_every_size(collc: Collc) -> None:

@@ -30,6 +30,7 @@ FILES = {
     "schedule g using forest; schedule h using forest;\n",
     "cross.coll": "topology t = biring(8); collective a = allreduce on t; collective b = allreduce on t;\n"
     "schedule a using ring; schedule b using recursive-doubling;\n",
+    "rack.conf": "SwitchName=leaf Nodes=n[1-4]\n",
     "times.csv": "bytes,seconds,steps,load\n1024,4e-5,4,2\n1048576,2.3e-4,4,2\n16777216,3e-3,4,2\n",
 }  # fmt: skip
 
@@ -66,6 +67,13 @@ def at(*keys: str) -> Callable[[Json], list[Json]]:
 #: name of the table -> (words, the rows in JSON); the words without `--table` print it with `--csv`
 SMALL = ("--size", "1KiB,1MiB")
 CASES: dict[str, tuple[tuple[str, ...], Callable[[Json], list[Json]]]] = {
+    "check": (("check", "two.coll", "roots.coll"), at("checked")),
+    "check --table topologies": (("check", "two.coll", "at-once.coll"), at("checked", "topologies")),
+    "check --table collectives": (("check", "two.coll", "roots.coll"), at("checked", "collectives")),
+    "import": (("import", "rack.conf", "--tier-bandwidth", "leaf=50GB/s", "-o", "rack.coll"), at("topologies")),
+    "import --table imported": (
+        ("import", "rack.conf", "--tier-bandwidth", "leaf=50GB/s", "-o", "rack.coll"), at("imported")
+    ),
     "compile": (("compile", "two.coll", "-t", "ir", "-o", "out/"), at("outputs")),
     "compile --table programs": (("compile", "two.coll", "-t", "ir", "-o", "out/"), at("collectives", "program")),
     "compile --table auto": (("range.coll", "-t", "ir", "-o", "out/"), at("collectives", "auto", "ranges")),
@@ -161,6 +169,27 @@ def test_every_name_of_a_table_has_its_columns() -> None:
         if names and verb.name not in ("convert", "report"):  # they print the tables of `compile`
             declared = [name for name in TABLES if name.split()[0] == verb.name]
             assert len(declared) == len(names), verb.name
+
+
+#: verbs without `--csv` -> what they print instead of a table
+NO_TABLE = {
+    "format": "a .coll file", "env": "assignments for a shell, or one JSON object",
+    "explore": "a page; its table of times is the file of --time-passes=FILE",
+    "launch": "what the launched program prints; `cache times` has the table of --tune",
+    "lsp": "messages of the language server's protocol", "completion": "a script for a shell",
+}  # fmt: skip
+
+
+def test_every_verb_has_csv_or_prints_no_table() -> None:
+    """A new verb must take `--csv`, or stand in the list with what it prints; its columns must be declared."""
+    takes = {verb.name for verb in VERBS.values() if any("--csv" in opt.names for _, g in verb.groups for opt in g)}
+    assert takes | set(NO_TABLE) == set(VERBS) and not takes & set(NO_TABLE)
+    declared = {name.split()[0] for name in TABLES}
+    assert {verb for verb in takes if verb not in declared} == SHARED
+
+
+#: verbs whose tables are those of another
+SHARED = {"convert", "report", "schema"}
 
 
 @pytest.mark.usefixtures("files")

@@ -61,13 +61,14 @@ WRITING = {
     ("sweep", "-o"): ["sweep", "--on", "biring(4)", "--collective", "allgather", "-o", "%s"],
     ("launch", "--profile"): ["launch", "a.coll", "--profile", "%s", "--", "true"],
     **{(verb, f"--{form}"): [verb, "a.coll", f"--{form}=%s"]
-       for verb in ("cost", "simulate", "run", "calibrate") for form in ("csv", "markdown")},
+       for verb in ("cost", "simulate", "run", "calibrate", "check") for form in ("csv", "markdown")},
     **{(verb, f"--{form}"): [verb, *words, f"--{form}=%s"]
        for verb, *words in (["find", "-n", "8", "-d", "3"], ["train", "--list"], ["explain"], ["targets"], ["passes"],
                             ["topologies"], ["schedulers"], ["schema"], ["formats"], ["verify", "a.coll"],
                             ["replan", "a.coll", "--without", "0 -> 1"], ["cache", "list"], ["report", "a.coll"],
                             ["compile", "a.coll", "-t", "ir"], ["convert", "a.coll", "-t", "ir"],
-                            ["sweep", "--on", "biring(4)", "--collective", "allgather"])
+                            ["sweep", "--on", "biring(4)", "--collective", "allgather"],
+                            ["import", "a.coll", "-o", "b.coll"])
        for form in ("csv", "markdown")},
 }  # fmt: skip
 
