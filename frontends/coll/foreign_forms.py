@@ -114,13 +114,16 @@ _INFIX = {
 
 
 def _pair(t: Trouble) -> Fix | None:
-    """``without(pod, {(0, 1)})``."""
+    """``without(pod, {(0, 1)})``, and ``cayley(group, {(0, 1)})``."""
     if t.found != "," or t.opener is None or t.opener.type != "LPAR" or called(t) is not None:
         return None
     ends = comma_parts(bracketed(t.text, t.opener.start))
     if len(ends) != 2 or not re.search(r"\([^;]*\{[^;{}]*\Z", before(t)[: t.opener.start - t.position]):
         return None
     end = closing_offset(t.text, t.opener.start)
+    if re.search(r"\bcayley\s*\([^;]*\Z", before(t)):
+        hint = "elements are numbers: (a, b) of `metacyclic(m, k, r)` or of `abelian(m, k)` is a * k + b"
+        return Fix("C0109", "found a pair in `( )`, needed the number of an element", t.opener.start, end, hint=hint)
     hint = f"a link is `{ends[0]} <-> {ends[1]}`, and `{ends[0]} -> {ends[1]}` in one direction"
     return Fix("C0109", "found a pair in `( )`, needed a link", t.opener.start, end, hint=hint)
 
