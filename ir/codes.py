@@ -115,10 +115,10 @@ Correct the attribute that the message names, or give a graph that has ranks."""
 _SCHEDULE = {
     "C0401": """a wrong schedule or program
 
-The verifier executed it symbolically. It does not perform the collective: a rank sends data that it does not
-have, a contribution is added twice or lost, a link does not exist, or a rank ends with other data. The message
-names the step, rank and shard where it failed, or the first ranks with what they miss. For a schedule written by
-hand it underlines the transfer, and the one that explains it.
+The verifier executed it symbolically. It does not perform the collective. For example, a rank sends data that it does
+not have, a sum has a contribution twice, a link does not exist, or a rank ends with other data. The message names the
+step, rank and shard where it failed, or the first ranks with what they miss. For a schedule written by hand it
+underlines the transfer, and the one that explains it.
 
     schedule grads using steps { at 0: send shard 1 from 0 to 1; }   # rank 0 does not have shard 1
 
@@ -173,9 +173,8 @@ characters, and a symmetry is a group of at most 1048576 elements. With more, a 
 Other passes cannot handle larger networks either.""",
     "C0806": """a textual IR that is not well formed
 
-The syntax is correct, but the contents are inconsistent. A link ends at a node that does not exist, for example, the
-links of a route do not connect, steps decrease from row to row, or a location is outside of its buffer. The message
-names the row.
+The syntax is correct, but the contents are inconsistent. For example, a link ends at an unknown node, the links of a
+route do not connect, steps decrease from row to row, or a location is outside of its buffer. The message names the row.
 
     ranks 2
     links 1: src dst class {
@@ -217,8 +216,8 @@ another kind.
 Everything that is part of collc still works. Repair or uninstall the package that the message names.""",
     "C0892": """a name that a plugin cannot have
 
-A plugin adds a pass, target, graph family, scheduler or format whose name collc or an earlier plugin (in the order of
-their names) already uses. The name keeps its meaning. The rest of the plugin is available.
+A plugin adds a pass, target, graph family, scheduler or format, but collc or an earlier plugin already uses its name.
+Plugins load in the order of their names. The name keeps its meaning. The rest of the plugin is available.
 
     Plugin(targets={"mpi-c": Entry("mine.c", "MyC", "my own C")})
 

@@ -144,9 +144,9 @@ class Diagnostic:
     """One mistake. ``message`` starts lower-case and ends without a period; long quotes in it and in the
     hint are shortened.
 
-    ``span`` is where the mistake is, ``related`` are the other places that explain it. Passes know no places: they name
-    the ``option`` that is wrong, or the parts of the request that the mistake is ``about``, and the driver adds places.
-    The first place is the option's, or that of the first part; the others are ``related``.
+    ``span`` is where the mistake is, ``related`` are the other places that explain it. Passes do not know places. They
+    name the wrong ``option``, or the parts of the request that the mistake is ``about``. The driver adds the places.
+    The first place is that of the option or of the first part. The others are ``related``.
 
     >>> Diagnostic("C0301", "there is no route from rank 0 to rank 1", hint="add a link")
     Diagnostic(error: there is no route from rank 0 to rank 1 [C0301])

@@ -65,14 +65,13 @@ class Topology(Columnar):
     links; they count in the degree and carry no data). ``unit`` is ``"link"`` if bandwidths are relative (1 = one
     link), and ``"B/s"`` if they are absolute.
 
-    ``symmetry`` is a group with an element for every rank. The links out of rank r are numbers r*d .. r*d+d-1.
-    Ranks multiplied by an element on the left map links to links, each to one of the same place among its rank's
-    links. ``gamma`` (seconds) is the time in which a rank adds a byte that it received, ``epsilon`` (seconds) the
-    launch, the time of a call besides its steps. ``origin`` is not part of the network: equality and the textual
-    form ignore it.
+    ``symmetry`` is a group with an element for every rank. The links out of rank r are numbers r*d .. r*d+d-1. Ranks
+    multiplied by an element on the left map links to links, each to one of the same place among its rank's links.
+    ``gamma`` (seconds) is the time in which a rank adds a received byte. ``epsilon`` (seconds) is the launch: the time
+    of a call besides its steps. ``origin`` is not part of the network: equality and the textual form ignore it.
 
-    Switches forward. Those in ``multicast`` (node numbers, ascending) also copy data to several links, and those in
-    ``reduces`` also add data from several links (NVLink SHARP does both).
+    Switches forward. ``multicast`` and ``reduces`` are node numbers of switches, ascending. The first also copy data to
+    several links, the second also add data from several links. NVLink SHARP does both.
 
     >>> pair = Topology.from_links("pair", 2, [(0, 1), (1, 0)])
     >>> pair, pair.degree, pair.diameter

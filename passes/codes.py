@@ -14,9 +14,9 @@ cannot store data and forward it in a later step.
     collective c = allgather on box;
     schedule c using bfb;          # C0501
 
-The message names the schedulers that take the collective on this network. No scheduler sends alltoall through switches:
-write it by hand (`using steps` finds routes through switches), or remove the switches and link the ranks that they
-connect.
+The message names the schedulers that take the collective on this network. No scheduler sends alltoall through switches.
+Write the schedule by hand (`using steps` finds routes through switches), or remove the switches and link the ranks that
+they connect.
 """,
     "C0503": """a collective that the scheduler does not schedule
 
@@ -31,7 +31,7 @@ the schedule by hand with `schedule NAME using steps { ... }`.
 Balancing links exactly divides shards into fractions. Their least common denominator grows with the number of links of
 a node, and with the denominators of bandwidths and latencies. Here it exceeds 2^62.
 
-Give a number of chunks per shard: `schedule c using bfb { chunks: 16 }` is the best schedule with 16 chunks, and
+Give a number of chunks per shard: `schedule c using bfb { chunks: 16 }` is the best schedule with 16 chunks.
 `collc cost` prints its distance from the exact optimum.
 """,
     "C0505": """a schedule cannot be run backwards on one-way links
@@ -166,8 +166,8 @@ copies. A reduce-scatterv reduces.
 Use the target `mpi-c`, or equal shards.""",
     "C0543": """weights that need too many chunks
 
-Files of MSCCL-XML have chunks of one size. So a shard of weight w becomes w shards, after all weights are divided by
-their greatest common divisor, and there are at most 32768 of them.
+Files of MSCCL-XML have chunks of one size. collc divides all weights by their greatest common divisor. Then a shard of
+weight w becomes w shards. There are at most 32768 of them.
 
     collective parts = allgatherv on ring4 { weights: {1000003, 1, 1, 1} };
     emit parts as msccl-xml;                            # C0543
@@ -315,7 +315,7 @@ Schedule the groups one by one, without `together`, or give bandwidths of fewer 
     "C0570": """a database of topologies that cannot be read
 
 A row has nine words: nodes, T_L, T_B, the T_B of a reduce-scatter or `-`, diameter, `->` or `<->`, the all-to-all rate
-or `-`, the scheduler, and the expression, which may contain spaces.
+or `-`, scheduler, expression. The expression may contain spaces.
 
     9 2 8/9 8/9 2 <-> 1/3 bfb hamming(2, 3)
 
@@ -417,8 +417,8 @@ The message names the operation. Compile the schedule for the other target inste
 """,
     "C0577": """a one-sided program that never ends
 
-No order of its operations lets all blocks end: one waits for a signal, a semaphore, a barrier or packets that nothing
-sends. `collc verify plan.json` names the operations that wait for each other.
+In every order of its operations, a block waits forever: no other block sends its signal, semaphore, barrier or packets.
+`collc verify plan.json` names the operations that wait for each other.
 """,
     "C0578": """a schedule that shares links in switches
 
@@ -563,8 +563,9 @@ A latency variant sends the whole vector in every step. Each step of Swing doubl
     schedule c using trivance { variant: latency };                  # C0592
 
 `fold` (Swing's default) takes two more steps: some ranks first send their data to others, and receive the result at the
-end. Operations for which repeated contributions do not matter (min, max, band, bor, land, lor) need no folding in even
-sizes: with `fold: false` the program is for these operations only. The bandwidth variants take any size.
+end. The operations min, max, band, bor, land and lor give the same result if a contribution is repeated. With
+`fold: false` the program is for these operations only, and does not fold in even sizes. The bandwidth variants take
+any size.
 """,
     "C0593": """an operation that depends on the order of ranks
 

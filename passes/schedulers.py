@@ -71,8 +71,8 @@ class Candidate(NamedTuple):
     * ``variants``: it is tried with each of these options, for the collectives ``varied`` (None: all), and for these
       up to ``most_varied`` ranks (None: ``most``).
     * ``baselines``: those on boxes are tried there with their options, after all other candidates.
-    * ``planned``: the property of the schedule that depends on the size: none (``once``), the option ``size`` if links
-      differ in latency (``size``), or the number of pieces of its pipeline (``pipeline``) or trees (``trees``).
+    * ``planned``: what depends on the size. ``once``: no property of the schedule. ``size``: the option ``size``, if
+      links differ in latency. ``pipeline`` and ``trees``: the number of pieces of its pipeline or trees.
     * ``last``: the collectives for which it is tried if no other candidate has a schedule.
     * ``straight``: shards go straight from their sources to all targets, in one step. ``around``: data visit one rank
       after the other. It is not tried if these steps and loads alone take longer than another candidate. On up to

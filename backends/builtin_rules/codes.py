@@ -8,9 +8,9 @@ CODES: dict[str, str] = {
     "C0740": """\
 a library's own algorithms leave no choice
 
-`collc env FILE.coll --library NAME` chooses among the algorithms that the library has built in, if the cost model has
-at least two of them for the collective, the number of ranks and the root. The notes name the reason for each
-collective. The library decides such calls itself. `collc launch` runs compiled schedules instead, on any network.
+`collc env FILE.coll --library NAME` chooses among the library's own algorithms. The cost model must have at least two
+of them for the collective, the number of ranks and the root. The notes name the reason for each collective. The library
+decides such calls itself. `collc launch` runs compiled schedules instead, on any network.
 """,
     "C0741": """\
 two collectives are for the same calls of a library

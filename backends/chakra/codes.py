@@ -15,8 +15,8 @@ The target `chakra` writes them with the package `protobuf`, which the extra `ch
     "C0831": """\
 the target `chakra` cannot write this collective
 
-A trace has no ranks that do not take part, because ASTRA-sim gives every NPU of its network a file. Write the network
-of the members alone.
+In a trace every rank takes part, because ASTRA-sim gives every NPU of its network a file. Write the network of the
+members alone.
 
     collective tp = allreduce on pod among {0, 1, 2, 3};       # C0831
     collective tp = allreduce on without(pod, {4, 5, 6, 7});

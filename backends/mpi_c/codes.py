@@ -99,8 +99,8 @@ of the whole vector. Two of its algorithms serve the same calls, so the choice i
 
     collc compile pod.coll -t 'mpi-c{interpose=true}'
 
-Remedy: leave one out with `--collective`; or divide the sizes among them with the options `min-bytes` and `max-bytes`
-of their emits; or let `using auto { sizes: .. }` choose.""",
+Remedy: leave one out with `--collective`, or let `using auto { sizes: .. }` choose. The options `min-bytes` and
+`max-bytes` of their emits divide the sizes among them.""",
     "C0731": """options of a library for unmodified programs
 
 `interpose=true` makes a library whose functions are MPI's own, so it takes no `function`. `min-bytes` and `max-bytes`

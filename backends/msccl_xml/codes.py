@@ -15,8 +15,8 @@ Correct the text, or name the right file.
     "C0602": """\
 the file holds no algorithm
 
-The outermost element of an MSCCL-XML file is `<algo ...>`; it holds one `<gpu>` for each rank, these hold `<tb>`
-elements (threadblocks), and these hold `<step>` elements. An XML file of another kind, such as a topology, cannot
+The outermost element of an MSCCL-XML file is `<algo ...>`. It holds one `<gpu>` for each rank. A `<gpu>` holds `<tb>`
+elements (threadblocks), and a `<tb>` holds `<step>` elements. An XML file of another kind, such as a topology, cannot
 be verified or converted as an algorithm.
 
     <topology name="pod">...</topology>     <!-- C0602 -->
@@ -45,10 +45,10 @@ document type.
     "C0605": """\
 the runtimes' tokeniser would stop in this text
 
-The runtimes do not use an XML parser, so well-formed XML can still fail to load. Their tokeniser needs: no
-`<?xml ...?>` line, no tab between elements, no line break inside a tag, double quotes only, at most 16 attributes, and
-values of at most 255 bytes (longer ones overwrite memory). A comment has no `=` before its first space. Write the file
-as `collc` does: one element a line.
+The runtimes do not use an XML parser, so well-formed XML can still fail to load. Their tokeniser accepts double quotes
+only, at most 16 attributes, and values of at most 255 bytes; longer values overwrite memory. The file has no
+`<?xml ...?>` line, no tab between elements, and no line break inside a tag. A comment has no `=` before its first
+space. Write the file as `collc` does: one element a line.
 
     <?xml version="1.0"?>                             <!-- C0605: leave it out -->
     <step s='0' type='s' .../>                        <!-- C0605: double quotes -->
@@ -142,10 +142,10 @@ sizes of the buffers.
     "C0614": """\
 the parsers merge reductions and change their result
 
-The parsers merge consecutive `re` steps with one destination and one source buffer into one reduction of many sources,
-unless a step has hasdep="1" or a dependency. They do not compare counts: the last count applies to all. They ignore a
-`nop` in between, and overrun a buffer at more than 16 sources. Give the steps equal counts, put dependencies before the
-first, and set hasdep="1" on the 16th.
+The parsers merge consecutive `re` steps that have the same destination and the same source buffer into one reduction of
+many sources. A step with hasdep="1" or a dependency is not merged. The parsers do not compare counts: the last
+count applies to all. They ignore a `nop` in between, and overrun a buffer at more than 16 sources. Give the steps equal
+counts, put dependencies before the first, and set hasdep="1" on the 16th.
 
     <step s="0" type="re" srcbuf="s" srcoff="0" dstbuf="o" dstoff="0" cnt="2" ... hasdep="0"/>
     <step s="1" type="re" srcbuf="s" srcoff="4" dstbuf="o" dstoff="0" cnt="1" ... hasdep="0"/> <!-- C0614 -->
@@ -184,8 +184,8 @@ for that number. Fewer channels make fewer threadblocks.
     "C0623": """\
 too many channels, or too many threadblocks on one
 
-msccl and the executor have 32 channels, RCCL 128; on one channel of a rank at most 31 threadblocks may have a send
-peer, and 31 a receive peer. The target's option `channels` limits the channels. If one channel has too many
+msccl and the executor have 32 channels, RCCL has 128. On one channel of a rank, at most 31 threadblocks may have a send
+peer, and at most 31 a receive peer. The target's option `channels` limits the channels. If one channel has too many
 threadblocks, use more channels.
 """,
     "C0624": """\
@@ -247,8 +247,8 @@ refuses a larger max-bytes, and one that needs more tiles than a launch can coun
     "C0631": """\
 the program does not support the requested use
 
-In place, input and output are one buffer, so a program must not write an output chunk before it has read the input in
-the same memory. Out of place, a program must not write the input. The message states what fails. Without the option,
+In place, input and output are one buffer. The program must read the input in the memory of an output chunk before it
+writes this chunk. Out of place, a program must not write the input. The message states what fails. Without the option,
 collc sets the flags to the uses that the program supports.
 
     collc pod.coll -t 'msccl-xml{inplace=true}'       # C0631 where the program is right out of place only
@@ -274,9 +274,9 @@ protocol.
     "C0634": """\
 a step overwrites data that a send may still read
 
-With LL, RCCL ends a send without a barrier. If the next step of the threadblock writes the same chunks at another
-offset, a fast thread can overwrite data that a slow thread has not sent yet. Use another protocol, or put the two steps
-in different threadblocks with a dependency.
+With LL, RCCL ends a send without a barrier. The next step of the threadblock may write the same chunks at another
+offset. Then a fast thread can overwrite data before a slow thread has sent it. Use another protocol, or put the two
+steps in different threadblocks with a dependency.
 
     <step s="0" type="s" srcbuf="s" srcoff="0" ... cnt="2" .../>
     <step s="1" type="cpy" ... dstbuf="s" dstoff="1" cnt="2" .../>  <!-- C0634; fine with dstoff="0" -->
@@ -294,8 +294,8 @@ ignores the steps of the file. Use any other name.
 the algorithm in the file is wrong
 
 Before collc converts an MSCCL-XML file, it executes it in the uses that its flags name. The file is wrong in all of
-them: chunks are missing or added twice, a threadblock uses data that another has not finished, or a message has no
-partner. The notes list the first failures; `collc verify` lists all.
+them. Chunks are missing or are added twice, a threadblock reads data too early, or a message has no partner. The notes
+list the first failures; `collc verify` lists all.
 
     collc convert broken.xml -t mpi-c                                  # C0640
     collc verify broken.xml
@@ -325,9 +325,9 @@ which the runtimes do not read.
 two files serve the same call
 
 A runtime chooses a file by collective, ranks, use (in place or not), and size. The sizes of these two files overlap,
-and the runtime uses only one of them there: the executor the first by path, msccl the first of its list, older RCCL the
-first in the directory. That order can differ between machines; then ranks wait for each other forever. Give the files
-disjoint ranges with min-bytes and max-bytes.
+and the runtime uses only one of the files there. The executor uses the first by path, msccl the first of its list,
+older RCCL the first in the directory. That order can differ between machines; then ranks wait for each other forever.
+Give the files disjoint ranges with min-bytes and max-bytes.
 
     collc verify small.xml large.xml      # C0650: maxBytes of the one is not below minBytes of the other
 """,

@@ -31,7 +31,7 @@ must be on one node.
 
     collc.mscclpp.register("plans/", ranks_per_node=8)
 
-The launcher's variables (`RANK` and `LOCAL_WORLD_SIZE` of torchrun, those of MPICH, Open MPI and Slurm) give the rank
-and the ranks of a node, if the call does not.
+If the call does not give the rank and the ranks of a node, the launcher's variables do: `RANK` and `LOCAL_WORLD_SIZE`
+of torchrun, or those of MPICH, Open MPI and Slurm.
 """,
 }

@@ -8,8 +8,8 @@ CODES: dict[str, str] = {
     "C0660": """\
 not JSON, or JSON that readers take differently
 
-The text is not well-formed JSON, is larger than 256 MiB, has a number that is no whole number, or an object has a name
-twice. Parsers disagree about such a name: one takes the first value, another the last.
+The text must be well-formed JSON of at most 256 MiB. Its numbers must be whole numbers, and the names of an object must
+differ. Parsers disagree about such a name: one takes the first value, another the last.
 
     {"name": "ring", "name": "tree", ..}               # C0660
 
@@ -69,9 +69,9 @@ Remedy: docs/mscclpp.md lists the operands of each operation.""",
     "C0667": """\
 chunks of no size, or of different sizes
 
-The executor divides the bytes of a call by `input_chunks` and by `output_chunks`, so both are at least 1. All chunks
-of a plan have one size: an allgather of N ranks has N times as many output as input chunks, and all ranks have the same
-counts.
+The executor divides the bytes of a call by `input_chunks` and by `output_chunks`, so both are at least 1. All chunks of
+a plan have one size, and all ranks have the same number of chunks. An allgather of N ranks has N times as many output
+chunks as input chunks.
 
     "input_chunks": 0, "output_chunks": 4              # C0667: the runtime dies of a division by zero
 
@@ -118,8 +118,8 @@ Remedy: use two operations; `fit-operations` does that.""",
     "C0673": """\
 more blocks than multiprocessors
 
-All blocks of a rank wait for others, so all must run at once. Each takes a multiprocessor. The kernel starts as usual,
-not cooperatively: a block without a place starts only after another has ended.
+All blocks of a rank wait for others, so all must run at once. Each takes a multiprocessor. The kernel does not start
+cooperatively: if all places are taken, a block waits until another block has ended.
 
     collc verify plan.json --multiprocessors 108       # C0673 for a plan of 110 blocks
 
@@ -271,7 +271,7 @@ Remedy: name the file otherwise, and register it from Python.""",
 the plan in the file is wrong
 
 Before collc converts or runs a plan, it executes it by a model of the runtime: two launches, every order that signals
-allow. This plan does not perform its collective, or hangs, or accesses the same data without an order.
+allow. This plan is wrong: it does not perform its collective, it hangs, or two accesses to the same data have no order.
 
 Remedy: `collc verify FILE` lists all failures.""",
     "C0697": """\

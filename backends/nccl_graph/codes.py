@@ -18,9 +18,9 @@ Emit `msccl-xml`: it carries any collective.""",
     "C0911": """\
 a schedule that NCCL's rings and chains cannot express
 
-A graph file holds the rings of a node: paths through all its GPUs. NCCL joins them itself: the last GPU of a node sends
-to the first GPU of the next node, on every channel, in the order of the nodes. It has no trees inside a node but
-chains. It always joins nodes by its own two binary trees.
+A graph file holds the rings of a node: paths through all its GPUs. NCCL joins them itself. On every channel, the last
+GPU of a node sends to the first GPU of the next node. It has no trees inside a node but chains. It always joins nodes
+by its own two binary trees.
 
     schedule c using forest;
     emit c as nccl-graph;                              # C0911: a GPU sends one part to two others
@@ -51,16 +51,16 @@ limit allows that.""",
     "C0915": """\
 not a graph file
 
-The text is not XML, its first element is not `graphs`, a channel has no NIC or two, or an element lacks an attribute
-that NCCL needs. A graph needs `id`, `pattern`, `crossnic`, `nchannels`, `speedintra`, `speedinter`, `typeintra`,
-`typeinter` and `samechannels`. A GPU or NIC needs `dev`.
+The text must be XML with the first element `graphs`. A channel has one NIC, and every element has the attributes that
+NCCL needs. A graph needs `id`, `pattern`, `crossnic`, `nchannels`, `speedintra`, `speedinter`, `typeintra`, `typeinter`
+and `samechannels`. A GPU or NIC needs `dev`.
 
     <graph id="0" pattern="4" nchannels="1">           <!-- C0915: crossnic is missing -->""",
     "C0916": """\
 a wrong option of nccl-graph
 
-`nccl` is a version from 2.18 to 2.30: it decides how devices are written (decimal before 2.22, hexadecimal since) and
-how many channels there may be. `ranks` needs 2.30, which reads a GPU's rank. `node` is a number of ranks.
+`nccl` is a version from 2.18 to 2.30. It decides the number of channels, and how devices are written: decimal before
+2.22, hexadecimal since. `ranks` needs 2.30, which reads a GPU's rank. `node` is a number of ranks.
 
     emit c as nccl-graph { nccl: "2.17" };             # C0916""",
 }

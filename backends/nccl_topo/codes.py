@@ -8,8 +8,8 @@ CODES: dict[str, str] = {
     "C0790": """\
 a topology file for NCCL needs what the network does not say
 
-NCCL finds GPUs and NICs by their PCI bus ids, so a topology file for a virtual machine needs these ids, the NUMA node
-of each GPU, and the make of the CPUs. Networks of the language have none of them. `lspci`, `nvidia-smi topo -m` and
+NCCL finds GPUs and NICs by their PCI bus ids. A topology file for a virtual machine needs these ids, the NUMA node of
+each GPU, and the make of the CPUs. Networks of the language have none of them. `lspci`, `nvidia-smi topo -m` and
 `lscpu` in the machine print them. Without the make, NCCL refuses CPUs that it does not detect itself.
 
     collc pod.coll -t 'nccl-topo{gpu-ids="0001:00:00.0 0002:00:00.0", numa="0 0", cpu=amd}'

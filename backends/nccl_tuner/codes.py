@@ -8,10 +8,10 @@ CODES: dict[str, str] = {
     "C0770": """\
 NCCL has one algorithm there, so there is nothing to choose
 
-A tuner table chooses among NCCL's own algorithms: rings, the double binary tree (allreduce on several machines), PAT
-(allgather and reduce-scatter with one GPU a machine) and NVLS. Broadcast and reduce have rings only, and so have
-allgather and reduce-scatter on boxes of several GPUs. NCCL chooses that algorithm without a table. Times that you
-measured may have any algorithm of NCCL: `-t 'nccl-tuner{measured=times.csv}'`.
+A tuner table chooses among NCCL's own algorithms: rings, double binary tree, PAT and NVLS. The tree is for allreduce on
+several machines, PAT for allgather and reduce-scatter with one GPU a machine. Broadcast and reduce have rings only, and
+so have allgather and reduce-scatter on boxes of several GPUs. NCCL chooses that algorithm without a table. Times that
+you measured may have any algorithm of NCCL: `-t 'nccl-tuner{measured=times.csv}'`.
 """,
     "C0771": """\
 the number of machines is unknown, or does not fit the network
@@ -31,7 +31,7 @@ bandwidth, such as `dgx_h100(1)`, and `nodes=1`. A100 have no NVLS though they h
     "C0773": """\
 a file of measured times has none for this collective and network
 
-`collc calibrate --nccl-tests LOG -o times.csv` fits a line to each algorithm in the logs and writes them with the
+`collc calibrate --nccl-tests LOG -o times.csv` fits a line to each algorithm in the logs. The file also has the
 collective, the number of ranks and the number of machines. A table for another number of ranks needs other logs.
 """,
     "C0774": """\

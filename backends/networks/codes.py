@@ -9,8 +9,8 @@ CODES: dict[str, str] = {
 another program's form cannot hold this topology
 
 `collc topologies .. --as FORM` and the target `nccl-topo` write a network so that the file says the same network. Some
-forms hold less than a topology has: ASTRA-sim knows rings, complete graphs and switches, NCCL one box of GPUs whose
-links have the bandwidths of its own table. The message names what the form lacks.
+forms hold less than a topology has. ASTRA-sim has rings, complete graphs and switches. NCCL has one box of GPUs, with
+the bandwidths of its own table. The message names what the form lacks.
 
     collc topologies 'hypercube(3)' --as nccl-topo      # C0780: there is no machine with such links
     collc topologies 'hypercube(3)' --as nodelink       # any network

@@ -78,10 +78,10 @@ def _exact(settings: Settings) -> Settings:
 
 
 def _emitted(request: CollectiveRequest) -> Iterator[Target]:
-    """Yield the first target of the file that takes programs; none if its options are wrong."""
+    """Yield the first target of the file that is made from a program; none if its options are wrong."""
     for emit in request.emits:
         cls = target_class(emit.target, emit.span)
-        if cls.level == "program":
+        if cls.level in ("program", "one-sided"):
             yield build(cls, f"target `{emit.target}`", emit.options, span=emit.span)
             return
 

@@ -19,8 +19,9 @@ __all__ = ["FaultCost"]
 class FaultCost:
     """The cost of faults at large sizes: exact times per byte of M, in seconds or in units of a link.
 
-    ``healthy`` is the time before the faults, ``reached`` that of the new schedule, ``optimum`` the least of any
-    schedule of the kind that ``among`` names: ``all-schedules``, ``tree-schedules`` or ``multi-commodity-flow``.
+    ``healthy`` is the time before the faults, and ``reached`` the time of the new schedule. ``optimum`` is the least
+    time of all schedules of a kind. ``among`` names the kind: ``all-schedules``, ``tree-schedules`` or
+    ``multi-commodity-flow``.
 
     >>> FaultCost(Fraction(2), Fraction(3), Fraction(3), "tree-schedules").times
     Fraction(3, 2)

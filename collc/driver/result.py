@@ -106,11 +106,11 @@ class CollectiveResult:
 
     ``made`` is the first target's program; without a target, ``later`` makes and verifies it. ``costs`` are the
     schedule's. ``forest`` is the last forest, in the number of pieces that was sent; None if there was none.
-    ``emitted`` holds each target with its files, the main one first; ``reports`` the findings of the verifier and of
-    the targets' readers; ``plans`` the passes that ran, for each target.
+    ``emitted`` holds each target with its files, the main one first. ``reports`` are the findings of the verifier and
+    of the targets' readers. ``plans`` are the passes that ran, for each target.
 
     ``choice`` lists the candidates of `auto`. For a range of sizes, ``algorithms`` are the results of all algorithms
-    that are the fastest at some size; this result has the schedule and program of the first, and the files of all.
+    that are the fastest at some size. This result has the schedule and program of the first, and the files of all.
     ``kept`` is what `auto` has measured, and ``last`` the last IR of every target, if the settings keep them.
     ``replan`` has the plan before faults, if there were.
 
@@ -208,7 +208,7 @@ class CollectiveResult:
 
     @property
     def faults(self) -> tuple[Fault, ...]:
-        """The faults for which it was compiled again; none without."""
+        """The faults for which it was compiled again; empty if there are none."""
         return () if self.replan is None else self.replan.network.faults
 
     @property

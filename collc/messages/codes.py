@@ -30,8 +30,8 @@ for such a text.
 Name the text file that you meant, and save it as UTF-8.""",
     "C0004": """an output that cannot be written
 
-The directory does not exist or is not writable, the name is that of a directory, the existing file is read-only, or the
-device is full.
+Possible causes: the directory does not exist or is read-only, the name is that of a directory, the existing file is
+read-only, or the device is full.
 
     collc pod.coll -t msccl-xml -o missing/pod.xml
 
@@ -131,8 +131,8 @@ collc imports none of them.
 and `collc formats NAME` lists the verbs that read one.""",
     "C0019": """a result without the requested value
 
-The API was asked for the one schedule of several collectives, for the cost of a program that was read from a file, or
-for files without a target.
+The result does not have what the call asks for. Several collectives have no single schedule, a program from a file has
+no cost, and without a target there are no files.
 
     result.schedule            # the file declares two collectives
 
@@ -209,7 +209,7 @@ Write the name of a collective, such as `allreduce` or `'broadcast { root: 3 }'`
     "C0030": """a size without a topology search
 
 Every node has d links out and d in. Links to different nodes need at least d + 1 nodes. The search also measures every
-topology it finds, which limits the size: to 10,000 nodes, and to 4,096 with more than 8 links of a node.
+topology that it finds. This limits the size to 10,000 nodes, and to 4,096 if a node has more than 8 links.
 
     collc find -n 4 -d 4
 
@@ -405,8 +405,8 @@ The compiler failed. No input should cause this. Exit status 70.
 
 If the pass or target that failed comes from a plugin, a note names the plugin's package.
 
-The message names the first pass with a wrong result. If the failure appears later, in another pass, at the end of a
-level or in a file that is read back, collc runs all passes again and checks the result of each.
+The message names the first pass with a wrong result. The failure may appear later: in another pass, at the end of a
+level, or in a file that is read back. Then collc runs all passes again and checks the result of each.
 
 collc has written a file that reproduces the failure; its first lines say how. It holds the IR that this pass got, or
 the input, and the rest of the pipeline, the version and the command. COLLC_DEBUG=1 also prints a traceback.""",
@@ -466,7 +466,7 @@ with different sizes, whose times grow with the bytes.
 Measure from a few bytes, where latency dominates, to some megabytes, where bandwidth dominates.""",
     "C0078": """a doubtful calibration (a warning)
 
-Rows were left out, alpha is not visible at the measured sizes, or the model does not explain the times: many
+collc left out rows, the measured sizes do not show alpha, or the model does not explain the times, because many
 measurements lie far from it. The message says which.
 
 Outliers do not move the fit if most measurements are right. If many are far off, the machine was busy, or the MPI
@@ -648,9 +648,9 @@ only input, and targets like `.PHONY`. A name like `a(b)` is a member of an arch
 Rename the file. An output can have another name in the rule: `-MT NAME`.""",
     "C0902": """a path that CMake or Ninja gets wrong (a warning)
 
-Depfiles escape paths for make. Ninja reads these escapes of blanks, `#`, `$` and `:`, but not those of `=`, `[` or `~`,
-and has none for `;`, `*`, `?`, `|`, `&` and quotation marks. CMake 3.25 with its Ninja generator passes on `#` and `$`
-without escapes. A misread path is rebuilt every time.
+Depfiles escape paths for make. Ninja reads the escapes of blanks, `#`, `$` and `:`. It does not read those of `=`, `[`
+and `~`, and it has none for `;`, `*`, `?`, `|`, `&` and quotation marks. CMake 3.25 with its Ninja generator passes on
+`#` and `$` without escapes. A misread path is rebuilt every time.
 
     collc 'a#b.coll' -t msccl-xml -MD
 

@@ -209,8 +209,9 @@ def check_sizes(nodes: int, degree: int) -> None:
 
 @attrs.frozen
 class Frontier:
-    """The frontier: rows by T_L, with a workload by time; none is surely no better than another in T_L, T_B and the
-    all-to-all rate.
+    """The topologies that no other one is known to beat in T_L, T_B and all-to-all rate.
+
+    Rows are by T_L; with a workload they are by time.
 
     ``bound`` is Moore's bound on T_L (for ``bidirectional`` the bound of graphs) and Theorem 4's bound on T_B.
 

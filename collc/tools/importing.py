@@ -49,8 +49,8 @@ class Request:
 class ImportedNetwork:
     """An imported network: the ``text`` of its `.coll` file, and the ``topologies`` that the text declares, by name.
 
-    ``name`` is that of the whole network: machines on their fabric, else the first file's. ``networks`` are the files'
-    own networks. ``joining`` are the warnings of joining them.
+    ``name`` is the name of the whole network: the machines on their fabric, otherwise the network of the first file.
+    ``networks`` are the files' own networks. ``joining`` are the warnings of joining them.
 
     >>> source = Source("rack.conf", "SwitchName=leaf Nodes=n[1-2]")
     >>> found = import_texts(Request((source,), "rack", figures_of(tiers={"leaf": Fraction(50 * 10**9)})))

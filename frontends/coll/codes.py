@@ -148,7 +148,7 @@ names declared in a body are visible in that body.
 Correct the name, or declare it above.""",
     "C0121": """a name declared twice
 
-A name stands for one thing in one file, and for one thing in one body; a collective has one schedule.
+In one file, and in one body, a name has one meaning. A collective has one schedule.
 
     topology pod = torus(3, 3);
     topology pod = torus(4, 4);
@@ -159,7 +159,7 @@ Rename one of them.""",
     topology pod = tours(3, 3);
 
 `collc topologies` lists the graph families, `collc topologies cayley` the groups. The operators are line, degree,
-power, product, transpose, bidirectional, subset, without, degraded, relabel and clustered; the functions of numbers
+power, product, transpose, bidirectional, subset, without, degraded, relabel and clustered. The functions of numbers are
 ranks, min, max, abs, floor, ceil, pow, log2, xor and count. A file declares others:
 `function next(r) = (r + 1) mod 4;`.""",
     "C0123": """an unknown unit
@@ -178,8 +178,8 @@ Write `25 Gbps`; upper and lower case matter.""",
 `collc targets` lists them.""",
     "C0126": """a value for a parameter that does not exist
 
-`-D name=value` sets a `param`, in the file, in an included one or in a topology's body (`-D dgx.boxes=4` where several
-bodies have one of that name). A `let` cannot be set.
+`-D name=value` sets a `param` of the file, of an included file, or of a topology's body. If several bodies have a
+`param` of that name, write `-D dgx.boxes=4`. A `let` cannot be set.
 
     collc pod.coll -D box=4                                # the parameter is called boxes
 
@@ -239,8 +239,8 @@ Write `floor(n / 2)` or `ceil(n / 2)`.""",
 Begin the range at 1, or put the statement into `if s > 0 { .. }`.""",
     "C0134": """a number out of bounds
 
-Numbers have at most 256 bits, sets and ranges in options a limited length, exponents are not negative, `mod` needs a
-positive number, `log2` a power of two, and steps count from 0.
+Numbers have at most 256 bits. Sets and ranges in options have a limited length. Exponents are at least 0, `mod` needs a
+positive number, and `log2` a power of two. Steps count from 0.
 
     at s - 1: send shard 0 from 0 to 1;                    # with s = 0
 
@@ -375,24 +375,25 @@ Leave `into scratch` out: collc finds a place for what a rank passes on.""",
 _TOPOLOGY = {
     "C0310": """a topology that is too large
 
-One topology may have 20,000 nodes and 64 links for each node of that limit; all topologies of a file together may be
+One topology may have 20,000 nodes, and 64 links for each node of that limit. All topologies of a file together may be
 eight times as large. collc checks sizes before it builds a topology.
 
     topology huge = torus(100000, 100000);
 
 The hint names the `--node-limit` that is needed, if that number of nodes can fit into memory. A topology may declare
-32,768 names of ranks and switches, whatever the limit; one name can be of many ranks, as in `rank g[100000];`.""",
+32,768 names of ranks and switches. `--node-limit` does not change this. One name can be of many ranks, as in
+`rank g[100000];`.""",
     "C0311": """arguments that make no graph
 
     topology ring = biring(8, 3);
 
-Each family says what it needs: sizes are at least 1, rings have at least 2 ranks, biring has an even degree, offsets
-of a circulant lie between 1 and m - 1.
+Each family has limits. Sizes are at least 1, and rings have at least 2 ranks. The degree of a biring is even. The
+offsets of a circulant lie between 1 and m - 1.
 
     topology broken = without(torus(3, 3), {0 -> 4});
 
-`without` and `degraded` take nodes and links that the topology has, and name a link once for each of parallel ones;
-`relabel` takes every rank once.""",
+`without` and `degraded` take nodes and links that the topology has. Name a link once for each of several parallel
+links. `relabel` takes every rank once.""",
     "C0312": """links with and without a bandwidth in bytes
 
 Either all links of a topology have a bandwidth such as `25 GB/s`, or all have a number of link units.
@@ -404,8 +405,8 @@ Give every link one, or write `} with { bandwidth: 300 GB/s };` after the topolo
 number is then a multiple of that bandwidth.""",
     "C0314": """an operator that does not apply
 
-line, degree, power and product work on topologies of ranks only, without switches; line needs links that are all alike;
-degree needs a topology without self-loops.
+line, degree, power and product need a topology that has only ranks. line also needs equal links, and degree a topology
+without self-loops.
 
     topology big = line(dgx_a100(2));
 

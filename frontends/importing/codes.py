@@ -84,11 +84,11 @@ The file lacks a figure, and collc took the one that the message names, from the
 has a comment for it. Give the figure yourself to replace it.""",
     "C0941": """something in the machine that looks broken
 
-An element differs from its peers: a GPU without the links that the others have, a cable that only one end lists, a port
-of half the width, a host with fewer NICs. The network has it as the file describes it.""",
+An element differs from its peers. Examples are a GPU that lacks the links of the others, a cable that only one end
+lists, a port of half the width, and a host with fewer NICs. The network has it as the file describes it.""",
     "C0942": """text that was ignored
 
-The importer read past text that no rule of the format explains, and nothing depends on.""",
+The importer skipped text that is not part of the format. The network does not depend on it.""",
     "C0950": """a text that is no list of hosts
 
     cluster pod = h100 on fabric { hosts: "n[001-" };
@@ -191,17 +191,17 @@ The ports, bundles and pods of a tree of switches must fit together: every port 
 message says which number would fit.""",
     "C0980": """a kind of node that no network has
 
-In a graph, a node has the kind `rank`, `gpu` or `host` if it holds data, and `switch`, `nic`, `nvswitch`, `cpu`, `pci`
-or `router` if it only passes data on. A node without a kind is a rank. Only switches have
-`multicast` and `reduces`, which are true or false.
+In a graph, a node that holds data has the kind `rank`, `gpu` or `host`. A node that only passes data on has the kind
+`switch`, `nic`, `nvswitch`, `cpu`, `pci` or `router`. A node without a kind is a rank. Only switches have `multicast`
+and `reduces`, which are true or false.
 
     "nodes": [{"id": "leaf1", "kind": "swich"}]
 
 Write one of these kinds, or leave it out.""",
     "C0981": """a number that no link or profile can have
 
-A bandwidth is above 0, a latency at least 0. In a graph, a plain number of `bw` is in GB/s, one of `lat` in us, one of
-`bandwidth` in the graph's `unit`, and one of `latency` in seconds.
+A bandwidth is above 0, a latency at least 0. In a graph, plain numbers have these units: `bw` GB/s, `lat` us,
+`bandwidth` the graph's `unit`, and `latency` seconds.
 
     n1 -> n2 [bw="fast"];
 
@@ -222,8 +222,8 @@ Declare the node, or correct the name.""",
     "C0984": """a figure that looks wrong by a factor
 
 collc keeps the figures of the file. A latency of more than a second may be one in milliseconds: write the unit,
-`25 ms`. Links between GPUs slower than 5 GB/s in a profile of TACCL may come from times with a factor, as its guide
-advises: divide all times of the file by the factor.""",
+`25 ms`. In a profile of TACCL, links between GPUs that are slower than 5 GB/s may come from times with a factor, as its
+guide advises. Divide all times of the file by the factor.""",
     "C0985": """several networks in one file
 
     collc import two.dot

@@ -63,12 +63,13 @@ class Cost:
     (None if nodes differ). ``time_per_byte`` is the same per byte of M and unit of bandwidth: per link unit, or seconds
     if the topology's bandwidths are absolute. Both phases of an allreduce count, in the bounds too. ``latency`` is the
     sum of the links' own latencies (seconds); ``timed`` is whether any link of the topology has one. ``phases`` is 2
-    for an allreduce that computes every sum at one rank and then copies it, otherwise 1; ``T_L_bound`` holds for
-    schedules with as many phases. ``floor`` is the lower bound of Theorem 4 on T_B, ``bound`` the least
-    ``time_per_byte`` on this network, ``tree_bound`` the least of an allreduce by trees, or None if unknown.
+    for an allreduce that computes every sum at one rank and then copies it, otherwise 1. ``T_L_bound`` holds for
+    schedules with as many phases. ``floor`` is the lower bound of Theorem 4 on T_B. ``bound`` is the least
+    ``time_per_byte`` on this network. ``tree_bound`` is the least of an allreduce by trees, or None if unknown.
 
-    ``reduced`` is T_C in units of M gamma: the sum over steps of the most that one rank adds, as a share of M (direct-
-    connect paper, Theorem 6). ``gamma`` (seconds a byte) and ``epsilon`` (seconds a call) are the topology's.
+    ``reduced`` is T_C in units of M gamma (Theorem 6 of the direct-connect paper). In every step, one rank adds the
+    most data; T_C is the sum of these amounts over the steps, as a share of M. ``gamma`` (seconds a byte) and
+    ``epsilon`` (seconds a call) are the topology's.
 
     ``members`` are the ranks that take part, None for all.
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..arrays import Array, distinct, lexsort
 from ..collective import Collective
-from ..progress import progress
+from ..progress import counting, progress
 from ..ragged import first_of_group, ranges
 from ..schedule import Action, Schedule
 from ..shown import some
@@ -132,7 +132,7 @@ def _execute_copies(s: Schedule, atoms: Atoms, rows: Array, first: int, shards: 
         has[w, holders * shards + np.arange(shards)] = _full(atoms, w)
     repeated = 0
     cuts = np.flatnonzero(np.diff(s.step[rows].astype(np.int64))) + 1
-    for now in np.split(rows, cuts) if len(rows) else ():
+    for now in counting(np.split(rows, cuts), "executing steps") if len(rows) else ():
         shard = s.shard[now].astype(np.int64) - first
         origin = s.src[now].astype(np.int64) * shards + shard
         target = s.dst[now].astype(np.int64) * shards + shard
@@ -185,7 +185,7 @@ def _everything_arrived(s: Schedule, atoms: Atoms, has: Array, first_shard: int,
     full = [_full(atoms, w) for w in range(len(has))]
     together = max(1, _BLOCK_BYTES // (64 * shards * len(has)))
     missing = Missing(s, shards)
-    for first in range(0, c.num_ranks, together):
+    for first in counting(range(0, c.num_ranks, together), "what ranks have at the end"):
         ranks = np.arange(first, min(first + together, c.num_ranks))
         required = c.wants(ranks[:, None], np.arange(first_shard, first_shard + shards)[None, :]).ravel()
         lacking = [full[w] & ~has[w, first * shards : first * shards + len(required)] for w in range(len(has))]

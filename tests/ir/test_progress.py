@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import time
 from collections.abc import Callable
@@ -209,3 +210,30 @@ def test_nobody_need_listen_and_listeners_nest() -> None:
         progress("b")
     progress("c")
     assert (outer, inner) == (["b"], ["a"])
+
+
+@pytest.mark.parametrize(
+    ("target", "names"),
+    [
+        ("mscclpp-json", {"kinds of operations", "writing ranks", "executing operations"}),
+        ("oneccl-xml", {"steps of ranks", "writing ranks", "reading ranks"}), ("report", {"parts of the page"}),
+    ],
+)  # fmt: skip
+def test_targets_count_what_they_write(target: str, names: set[str]) -> None:
+    seen = dict[str, int]()
+    collc.compile_source(
+        "collective c = allreduce on torus(4, 4); schedule c using bfb;", target=target,
+        progress=lambda what, done, total: seen.update({what: total}),
+    )  # fmt: skip
+    assert [name for name in names if not seen.get(name)] == []
+    if target == "oneccl-xml":  # the library checks all lines in one call
+        assert any(re.fullmatch(r"checking [\d,]+ lines against the schema", name) for name in seen)
+
+
+def test_a_collective_that_copies_counts_steps() -> None:
+    seen = dict[str, int]()
+    collc.compile_source(
+        "collective c = allgather on jellyfish(20, 4, 1); schedule c using bfb;",
+        progress=lambda what, done, total: seen.update({what: total}),
+    )  # fmt: skip
+    assert seen["executing steps"] > 1 and seen["what ranks have at the end"] >= 1

@@ -111,6 +111,18 @@ def test_every_page_is_built_and_loads_nothing_from_elsewhere(site: Path) -> Non
         assert loaded(path.read_text("utf-8")) == [], path
 
 
+@pytest.mark.needs("browser")
+def test_every_page_leads_to_known_hosts_only(site: Path) -> None:
+    """The site's builder adds links of its own, if any, below the pages."""
+    links = runpy.run_path(str(ROOT / "benchmarks" / "links.py"))
+    targets = {
+        target
+        for path in site.rglob("*.html")
+        for target in re.findall(r"<a\b[^>]*?\bhref=\"((?:[a-z]+:)?//[^\"]*)", path.read_text("utf-8"))
+    }
+    assert len(targets) > 5 and [target for target in targets if links["flaw"](target)] == []
+
+
 def test_what_comes_from_elsewhere_is_found() -> None:
     text = '<link rel="x" href="https://a/b.css"><a href="https://c">d</a><script async src="//e/f.js"></script>'
     assert loaded(text + "@font-face{src:url(http://g/h.woff)}") == ["https://a/b.css", "//e/f.js", "http://g/h.woff"]

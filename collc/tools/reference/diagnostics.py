@@ -27,7 +27,7 @@ _CODE = re.compile(r"((?:^ {4}.*\n(?:\n(?= {4}))*)+)", re.MULTILINE)
 _INDEX = """Every error and warning of collc has a code. `collc explain CODE` prints what this reference says about it.
 
 Messages say what is wrong, what collc found, what it needed, and what to do. The exit status is 1 for errors in the
-input, 2 for wrong usage, 3 if no schedule exists within the limits, and 70 for a fault of collc itself."""
+input, and 2 for wrong usage. It is 3 if no schedule exists within the limits, and 70 for a fault of collc itself."""
 
 
 def diagnostics_pages() -> dict[str, str]:

@@ -15,7 +15,7 @@ FOLDER = "grammar"
 _TEXT = """All rules of `.coll` files, as railroad diagrams and as text. [The language](../language.md) says what the
 declarations mean.
 
-Follow a line from left to right. Round boxes are text as it stands, square boxes are other rules of this page or
+Follow a line from left to right. Round boxes are literal text. Square boxes are other rules of this page, or
 [words](#words). A line that leads back repeats. `[a]` is optional, `a*` is any number, `a+` is one or more.
 
 `#` begins a comment that ends with the line. Blanks and line breaks separate words, and mean nothing else. A keyword

@@ -29,7 +29,6 @@ from collc.backends.mpi_c.reader import read_source
 from collc.backends.mpi_c.run import Cases, build, emit_all, execute
 from collc.backends.mpi_c.toolchain import Mpi, compile_c
 from collc.cli.launch import _served
-from collc.cli.running_mpi import _seated
 from collc.driver.compile import compile_collective
 from collc.driver.result import Settings
 from collc.ir.collective import UNEVEN
@@ -37,6 +36,7 @@ from collc.ir.diagnostic import CollcError
 from collc.ir.program import Buffer, Program
 from collc.ir.topology import Topology
 from collc.ir.verify import verify_program
+from collc.running.over_mpi import seated
 from collc.testbed.mpi import Inside
 
 SOURCE = the("mpi_c_relays.c")
@@ -127,9 +127,9 @@ def test_a_launched_program_calls_with_the_members_only() -> None:
 
 def test_ranks_of_a_testbed_stand_on_their_nodes() -> None:
     testbed = Inside(Path(), "MPICH", "5.0.2", hosts=tuple("abcdef"))
-    seated = _seated(testbed, relayed("allgather"))
-    assert isinstance(seated, Inside) and seated.hosts == tuple("acebdf")
-    assert _seated(testbed, program_of("complete(3)", "reduce", (0, 1, 2))) is testbed
+    placed = seated(testbed, relayed("allgather"))
+    assert isinstance(placed, Inside) and placed.hosts == tuple("acebdf")
+    assert seated(testbed, program_of("complete(3)", "reduce", (0, 1, 2))) is testbed
 
 
 # ---- planted faults
