@@ -9,9 +9,10 @@ from __future__ import annotations
 import numpy as np
 
 from collc.ir.arrays import Array, distinct_pairs, lexsort, numbered
+from collc.ir.diagnostic import error
 from collc.ir.editing import with_dependencies
 from collc.ir.layout import layout, locations
-from collc.ir.machine import linearization
+from collc.ir.machine import execute, linearization
 from collc.ir.program import Opcode, Program
 from collc.ir.ragged import first_of_group, inverse, last_true, next_true, ranges
 
@@ -32,8 +33,16 @@ __all__ = [
 
 
 def sequential_order(program: Program) -> Array:
-    """Return each instruction's position in one execution of the program (all executions give the same result)."""
-    return inverse(linearization(program))
+    """Return each instruction's position in one execution of the program (all executions give the same result).
+
+    Raises C0401 if the program deadlocks, which only a program that no verifier has seen may do.
+    """
+    found = linearization(program)
+    if len(found) < program.num_instructions:
+        deadlock = execute(program).deadlock
+        notes = [deadlock.describe(program)] if deadlock else []
+        raise error("C0401", f"the program of `{program.name}` is wrong: it deadlocks", notes=notes)
+    return inverse(found)
 
 
 def synchronize(program: Program, order: Array) -> Program:
