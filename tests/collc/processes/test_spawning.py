@@ -14,8 +14,8 @@ from collc.processes.engines import Processes
 from collc.processes.workers import Work
 
 if __name__ == "__main__":
-    print("begun", flush=True)
     try:
+        print("begun", flush=True)
         with Processes(4) as processes:
             Work(processes).run(time.sleep, [(5.0,)] * 40, ["sleep"] * 40)
     except KeyboardInterrupt:
