@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from unittest.mock import patch
+
 import attrs
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ from hypothesis import strategies as st
 from sampling import examples
 from template_programs import KINDS, cayley_networks, group_networks, instructions_of, network, template
 
+from collc.ir import laid_out as ir_laid_out
 from collc.ir.laid_out import laid_out, run_counts
 from collc.ir.program import Opcode
 from collc.ir.symmetric_program import SymmetricProgram
@@ -115,3 +118,16 @@ def test_one_changed_row_of_one_rank_is_caught() -> None:
         if program.reads_src[row] and verify(attrs.evolve(program, src_offset=offset)).ok:
             missed.append(row)
     assert not missed
+
+
+@given(st.lists(st.integers(0, 5), min_size=1, max_size=20), st.integers(1, 4), st.integers(0, 2**32 - 1))
+def test_columns_are_sorted_alike_in_one_number_and_in_two(kinds: list[int], rows: int, seed: int) -> None:
+    kind = np.array(kinds)
+    place = np.array([np.random.default_rng([seed, row]).permutation(len(kinds)) for row in range(rows)])
+    packed = ir_laid_out._sorted_within(kind, place)
+    with patch.object(ir_laid_out, "_WORD", 0):
+        apart = ir_laid_out._sorted_within(kind, place)
+    for (order, ordered), (other, others) in zip(zip(*packed, strict=True), zip(*apart, strict=True), strict=True):
+        assert order.tolist() == other.tolist() and ordered.tolist() == others.tolist()
+    for row, order in enumerate(packed[0]):
+        assert order.tolist() == np.lexsort((place[row], kind)).tolist()
