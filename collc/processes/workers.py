@@ -34,8 +34,8 @@ def cores() -> int:
 
 class Renewable(Executor):
     """An executor that goes on after the loss of a worker. ``lost`` are the exceptions of calls that a worker took with
-    it; :meth:`renew` makes the executor ready to take these calls again. ``ends_calls``: who ends the executor ends the
-    calls that wait in it."""
+    it; :meth:`renew` makes the executor ready to take these calls again. ``ends_calls`` says
+    that the end of the executor also ends the calls that wait in it."""
 
     lost: tuple[type[BaseException], ...] = (BrokenExecutor,)
     ends_calls: bool = False

@@ -220,8 +220,8 @@ class Clocks:
     def of_agents(self, some: Array | None = None) -> Iterator[tuple[int, int, Array]]:
         """Yield (first, last, numbers): what all nodes know of the agents ``first`` to ``last`` (exclusive).
 
-        All together would fill the memory: 3 GiB for an allreduce of 256 ranks. So a few agents are taken at a time;
-        with ``some``, only where one of these is among them. The next ones are in the same memory.
+        All together would fill the memory: 3 GiB for an allreduce of 256 ranks. So a few agents are taken at a time,
+        and the next ones overwrite their numbers. With ``some``, groups without one of these agents are left out.
         """
         if self._all is not None:
             yield 0, self.agents, self._all
