@@ -338,20 +338,62 @@ static void change_lift(int n, int m, Lift *lift)
     else one->b = two->a, two->a = end, two->v = below(copies);
 }
 
-/* Draw the links of a shape, or with count = 0 of any, by random numbers of periods. */
+/* Draw one of each pair of mirrored links: from class a to class b, v and -v periods further; both from a to itself are
+ * one link. For an odd degree each class has a link that is its own mirror image: half = 2, or half = 1 to itself. */
+static int drawn_pairs(int n, int m, int d, Lift *lift)
+{
+    int ends[PERIOD * LINKS], count = m * (d / 2), copies = n / m, at = 0;
+    if (d % 2 && m % 2 && copies % 2) return 0;
+    for (int i = 0; i < count; i++) {
+        int other = below(i + 1);
+        ends[i] = ends[other], ends[other] = i / (d / 2);
+    }
+    int loops = count % 2 + 2 * below(count / 2 < 3 ? count / 2 + 1 : 3);
+    for (lift->count = 0; at < loops; at++) lift->link[lift->count++] = (Link){ends[at], ends[at], below(copies), 0};
+    for (; at < count; at += 2) {
+        lift->link[lift->count++] = (Link){ends[at], ends[at + 1], below(copies), 0};
+        if (ends[at] == ends[at + 1]) lift->link[lift->count++] = (Link){ends[at], ends[at], below(copies), 0};
+    }
+    if (d % 2 == 0) return 1;
+    for (int i = 0; i < m; i++) {
+        int other = below(i + 1);
+        ends[i] = ends[other], ends[other] = i;
+    }
+    int alone = m % 2 || (copies % 2 == 0 && !below(3)) ? 2 - m % 2 : 0;
+    for (at = 0; at < alone; at++) lift->link[lift->count++] = (Link){ends[at], ends[at], copies / 2, 1};
+    for (; at < m; at += 2) lift->link[lift->count++] = (Link){ends[at], ends[at + 1], 0, 2};
+    return 1;
+}
+
+/* Set `whole` to the links of pairs. */
+static void unfolded(const Lift *pairs, int copies, Lift *whole)
+{
+    whole->count = 0;
+    for (int i = 0; i < pairs->count; i++) {
+        Link one = pairs->link[i];
+        int mirrored = !one.half && one.a != one.b;
+        one.half &= 1;
+        whole->link[whole->count++] = one;
+        one.v = (copies - one.v) % copies;
+        if (mirrored) whole->link[whole->count++] = one;
+    }
+}
+
+/* Draw the links of a shape, or with count = 0 of any, with -1 mirrored ones, by random numbers of periods. */
 static int drawn_as(const Lift *shape, int n, int m, int d, Lift *lift)
 {
+    if (shape->count < 0) return drawn_pairs(n, m, d, lift);
     if (!shape->count) return drawn_lift(n, m, d, lift);
     *lift = *shape;
     for (int i = 0; i < lift->count; i++) lift->link[i].v = below(n / m);
     return 1;
 }
 
-/* As climb_cayley, for polycirculants of a period m. With a shape, links keep their classes. */
+/* As climb_cayley, for polycirculants of a period m. With a shape, links keep their classes; with mirrored links, too. */
 int64_t climb_lift(int n, int m, int d, int target, int evaluations, int patience, uint64_t seed, BestLift *best,
                    const Lift *shape)
 {
-    static Lift now, lift;
+    static Lift now, lift, pairs;
     int64_t value = FAR, least = FAR, scale;
     int waited = 0, steps;
     prepare(d);
@@ -360,8 +402,12 @@ int64_t climb_lift(int n, int m, int d, int target, int evaluations, int patienc
         int fresh = value == FAR || waited > patience;
         if (fresh && !drawn_as(shape, n, m, d, &lift)) return least;
         if (!fresh) lift = now;
-        if (!fresh && shape->count) lift.link[below(lift.count)].v = below(n / m);
-        else if (!fresh) change_lift(n, m, &lift);
+        if (!fresh && shape->count) {
+            Link *one = &lift.link[below(lift.count)];
+            if (one->half) continue;
+            one->v = below(n / m);
+        } else if (!fresh) change_lift(n, m, &lift);
+        if (shape->count < 0) pairs = lift, unfolded(&pairs, n / m, &lift);
         if (!expanded(&lift, n, m, d)) continue;
         int64_t missing = spread(n, m, d, target, &steps, fresh ? FAR : value / scale), found = missing * scale;
         if (!missing) {
@@ -374,7 +420,7 @@ int64_t climb_lift(int n, int m, int d, int target, int evaluations, int patienc
             if (found == unit / d * (n - 1)) return -1;
         }
         waited = fresh || found < value ? 0 : waited + 1;
-        if (fresh || found <= value) value = found, now = lift;
+        if (fresh || found <= value) value = found, now = shape->count < 0 ? pairs : lift;
         if (value < least) least = value;
     }
     return least;

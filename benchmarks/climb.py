@@ -1,6 +1,7 @@
 """Search graphs with links both ways by a compiled climb, and merge what is better into a database of `collc find`.
 
     python benchmarks/climb.py lifts -d 6 -n 5..2001 --database my/      # polycirculants
+    python benchmarks/climb.py mirrored -d 4 -n 5..2001 --database my/   # those whose links come in pairs
     python benchmarks/climb.py cayley -d 6 -n 5..2001 --database my/     # Cayley graphs
     python benchmarks/climb.py inserted -d 6 -n 5..2001 --database my/   # a node or two more than a row has
     python benchmarks/climb.py exchanges -d 3 -n 34..201 --database my/  # any networks, by exchanges of links' ends
@@ -178,16 +179,36 @@ class Climb:
             while self.least > self.bound and self._lift(m, self.least - 1):
                 pass
             for shape in (*shapes(m, self.degree), None):
-                before = _STEPS
-                while self.bound < self.fastest < before:
-                    before = self.fastest
-                    self._lift(m, min(before - 1, 2 * self.bound + 2), shape)
+                self._optimal(m, shape)
             for target in range(self.least, min(self.fastest, self.least + _SLACK)):
                 self._lift(m, target)
 
-    def _lift(self, m: int, target: int, shape: Sequence[tuple[int, int]] | None = None) -> bool:
+    def mirrored(self, periods: int) -> None:
+        """Climb to polycirculants whose links come in pairs, v and -v periods further.
+
+        So the nodes have a mirror image, which exchanges the links of a pair. Then half as many loads must be equal.
+        """
+        for m in range(2, periods + 1):
+            if self.nodes % m or self.nodes // m < 3 or m > _PERIOD:
+                continue
+            while self.least > self.bound and self._lift(m, self.least - 1, mirrored=True):
+                pass
+            self._optimal(m, None, mirrored=True)
+            for target in range(self.least, min(self.fastest, self.least + _SLACK)):
+                self._lift(m, target, mirrored=True)
+
+    def _optimal(self, m: int, shape: Sequence[tuple[int, int]] | None, mirrored: bool = False) -> None:
+        """Climb to lifts of fewer steps at the least T_B, as long as there are some."""
+        before = _STEPS
+        while self.bound < self.fastest < before:
+            before = self.fastest
+            self._lift(m, min(before - 1, 2 * self.bound + 2), shape, mirrored)
+
+    def _lift(
+        self, m: int, target: int, shape: Sequence[tuple[int, int]] | None = None, mirrored: bool = False
+    ) -> bool:
         """Climb to lifts of period m, with a shape's links between classes; return whether one is better than known."""
-        given = _Lift(len(shape or ()))
+        given = _Lift(-1 if mirrored else len(shape or ()))
         for place, (one, two) in enumerate(shape or ()):
             given.link[place] = _Link(one, two, 0, 0)
         best = (_BestLift * _STEPS)()
@@ -362,6 +383,8 @@ def searched(
         climb = Climb(loaded, nodes, degree, given.evaluations, {row.T_L: row.T_B for row in both})
         if given.family == "lifts":
             climb.lifts(given.periods)
+        elif given.family == "mirrored":
+            climb.mirrored(given.periods)
         elif given.family == "cayley":
             groups = groups_of_order(nodes, given.groups)
             some = [one for one in groups if not isinstance(one, Translations)] or groups
@@ -389,7 +412,7 @@ def sizes_of(text: str) -> list[int]:
 def main(words: Sequence[str] | None = None) -> int:
     """Search the sizes of a degree."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("family", choices=("lifts", "cayley", "inserted", "exchanges"))
+    parser.add_argument("family", choices=("lifts", "mirrored", "cayley", "inserted", "exchanges"))
     parser.add_argument("-d", "--degree", type=int, required=True)
     parser.add_argument("-n", "--nodes", type=sizes_of, required=True)
     parser.add_argument("--database", required=True)
