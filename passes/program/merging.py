@@ -71,13 +71,10 @@ def _given_order(
     """
     n, count, partner = program.num_instructions, program.count.astype(np.int64), partners(program)
     source, into = message_links(program, connections(program))
-    if ((into >= 0) & (count > depth)).any():
-        return None
     lead = _inverse(follow)
     turn = order[np.where(lead < 0, np.arange(n), lead)]
     before, after = _edges(program, clashes, partner)
-    alone = (follow[before] != after) & (turn[before] >= turn[after])
-    if alone.any() or not _fits(turn, source, into, count, depth):
+    if (turn[before] > turn[after]).any() or not _fits(turn, source, into, count, depth):
         return None
     return lexsort((lead >= 0, turn))
 

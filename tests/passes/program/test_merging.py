@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from nets import complete, hypercube, one_way_ring, torus
 from strategies import connected
@@ -16,20 +16,22 @@ from collc.ir.program import Program
 from collc.ir.ragged import inverse
 from collc.ir.spec import Problem
 from collc.ir.topology import Topology
+from collc.passes.analysis.hazards import conflicts
 from collc.passes.lowering.lower import Lower
 from collc.passes.program import merging
 from collc.passes.program.coalesce import Coalesce
 from collc.passes.program.fuse import Fuse
+from collc.passes.program.pairing import flows
 from collc.passes.program.threadblocks import BalanceThreadblocks
 from collc.passes.schedule.discretize import Discretize
 from collc.passes.synthesis.breadth_first.bfb import BFB
 
 
-def program(topology: Topology, kind: str = "allreduce") -> Program:
-    """Return the program of a schedule, in messages of at most two chunks, as FIFOs hold them."""
+def program(topology: Topology, kind: str = "allreduce", largest: int = 2) -> Program:
+    """Return the program of a schedule, in messages of at most ``largest`` chunks."""
     collective = Collective(kind, topology.num_ranks)
     lowered = Lower().run(Discretize().run(BFB().run(Problem(topology, collective))))
-    made = BalanceThreadblocks(channels=2, max_count=2).run(Coalesce().run(lowered))
+    made = BalanceThreadblocks(channels=2, max_count=largest).run(Coalesce().run(lowered))
     assert isinstance(made, Program)
     return made
 
@@ -72,12 +74,28 @@ def test_an_order_without_waits_is_that_of_the_simulation(
     assert found
 
 
-@given(connected(), st.sampled_from(["flow", "few"]), st.integers(1, 3))
-def test_random_networks_give_the_same_order_too(topology: Topology, strategy: str, depth: int) -> None:
-    if topology.num_ranks > 1:
-        with pytest.MonkeyPatch.context() as patch:
-            watched(patch)
-            Fuse(strategy=strategy, fifo_depth=depth).run(program(topology))  # type: ignore[arg-type]
+@given(
+    connected(), st.sampled_from(["allreduce", "allgather"]), st.sampled_from([2, 9]), st.integers(1, 3),
+    st.lists(st.integers(0, 10**6), max_size=2), st.integers(0, 2**20),
+)  # fmt: skip
+def test_any_order_and_pairs_that_need_no_waiting_are_those_of_the_simulation(
+    topology: Topology, kind: str, largest: int, depth: int, exchanged: list[int], chosen: int
+) -> None:
+    """Also those that no strategy gives: relays that delay others, and orders with instructions exchanged."""
+    assume(topology.num_ranks > 1)
+    ir = program(topology, kind, largest)
+    turns = inverse(execute(ir).finished)
+    clashes = conflicts(ir, turns)
+    received, sent = (column[::-1] for column in flows(ir, clashes))
+    follow = np.full(ir.num_instructions, -1)
+    take = np.random.Generator(np.random.PCG64(chosen)).random(len(received)) < 0.5
+    follow[received[take]] = sent[take]
+    for place in exchanged if len(clashes[0]) else ():
+        both = [column[place % len(column)] for column in clashes]
+        turns[both] = turns[both[::-1]]
+    with pytest.MonkeyPatch.context() as patch:
+        watched(patch)
+        merging.merge(ir, turns, clashes, follow, np.arange(ir.num_blocks), depth)
 
 
 @pytest.mark.parametrize("expression", ["biring(24)", "uniring(17)"])
