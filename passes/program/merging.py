@@ -82,16 +82,13 @@ def _given_order(
 def _fits(turn: Array, source: Array, into: Array, count: Array, depth: int) -> bool:
     """Return whether no connection ever holds more than ``depth`` chunks, if instructions run at their turns.
 
-    A fused pair receives last.
+    A fused pair receives last. One connection comes after the other, and each is empty at its end.
     """
     sends, receives = np.flatnonzero(into >= 0), np.flatnonzero(source >= 0)
     connection = np.concatenate([into[sends], source[receives]])
     by_turn = lexsort((np.arange(len(connection)) >= len(sends), turn[np.concatenate([sends, receives])], connection))
-    change = np.concatenate([count[sends], -count[receives]])[by_turn]
-    held, connection = np.cumsum(change), connection[by_turn]
-    first = np.flatnonzero(np.diff(connection, prepend=-1))
-    empty = np.repeat(held[first] - change[first], np.diff(np.append(first, len(held))))
-    return bool((held - empty <= depth).all())
+    held = np.cumsum(np.concatenate([count[sends], -count[receives]])[by_turn])
+    return bool((held <= depth).all())
 
 
 def _edges(program: Program, clashes: tuple[Array, Array], partner: Array) -> tuple[Array, Array]:
