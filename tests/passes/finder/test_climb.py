@@ -59,6 +59,24 @@ def test_odd_sizes_without_other_groups_have_polycirculants_that_meet_the_bound(
     assert min(optimal) <= 4
 
 
+@pytest.mark.parametrize(("degree", "sizes"), [(3, "24,60"), (4, "57,75"), (6, "45")])
+def test_links_in_pairs_have_a_mirror_image(tmp_path: Path, degree: int, sizes: str) -> None:
+    """Node a + m x goes to a - m x, for the classes a of the m nodes that the ring repeats."""
+    search(tmp_path, "mirrored", degree, sizes, "--periods", "6")
+    found = rows(tmp_path, degree)
+    assert {int(size) for size in sizes.split(",")} == {row.nodes for row in found}
+    for row in found:
+        assert not row_mistakes(row, collc.topology)
+        network, period = collc.topology(row.expression), row.expression.count("{")
+        links = set(zip(network.src.tolist(), network.dst.tolist(), strict=True))
+        assert links == {(mirror(a, row.nodes, period), mirror(b, row.nodes, period)) for a, b in links}
+    assert any(row.T_B == Fraction(row.nodes - 1, row.nodes) for row in found)
+
+
+def mirror(node: int, nodes: int, period: int) -> int:
+    return (2 * (node % period) - node) % nodes
+
+
 def test_another_search_finds_nothing_worse_and_keeps_the_bytes(folder: Path) -> None:
     before = (folder / "degree-3.txt").read_bytes()
     climb.main(("cayley", "-d", "3", "-n", "20..23", "--database", f"{folder}/", "--evaluations", "1"))

@@ -60,6 +60,19 @@ def test_large_networks_have_brackets_that_hold_the_narrow_one(text: str) -> Non
     assert lower < upper < lower * 2
 
 
+@pytest.mark.parametrize(
+    ("text", "rate"),
+    [
+        ("line(cayley(metacyclic(157, 3, 12), {14, 47, 417, 454}))", "8/20473"),
+        ("line(cayley(metacyclic(107, 2, 106), {12, 59, 96, 139}))", "1577/1889168"),
+        ("generalized_kautz(4, 63)", "50309/2194236"),
+    ],
+)  # fmt: skip
+def test_rates_that_nearly_meet_their_bound_are_brought_to_it(text: str, rate: str) -> None:
+    """A gap of 10^-5 leaves a bracket here."""
+    assert rate_bracket(coll.topology(text)) == (Fraction(rate), Fraction(rate))
+
+
 def test_a_bracket_of_a_row_has_few_digits_and_holds_the_bounds() -> None:
     lower, upper = rate_bracket(coll.topology(KAUTZ.expression))
     assert KAUTZ.alltoall_rate is not None and KAUTZ.alltoall_upper is not None
