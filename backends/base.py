@@ -27,7 +27,10 @@ if TYPE_CHECKING:
 
     from .msccl_xml.published import Published
 
-__all__ = ["Artifact", "Hang", "Limits", "Target", "Window", "first_difference"]
+__all__ = ["MAX_TEXT", "Artifact", "Hang", "Limits", "Target", "Window", "first_difference"]
+
+#: the longest file that readers of programs take, in characters
+MAX_TEXT = 512 << 20
 
 _SHOWN = 100
 
@@ -167,6 +170,8 @@ class Target(ABC):
     takes_members: ClassVar[bool] = False
     #: whether a collective beside which ranks relay becomes a custom one, which is another call
     relays_as_custom: ClassVar[bool] = False
+    #: characters of the longest file that is read back; None if there is no limit
+    most_read: ClassVar[int | None] = None
 
     @property
     def title(self) -> str:

@@ -20,6 +20,7 @@ from collc.ir.diagnostic import CollcError, Diagnostic, Severity, Source, Span, 
 from collc.ir.progress import counting
 from collc.ir.ragged import starts, stretches
 
+from ..base import MAX_TEXT
 from . import markup
 from .model import OPCODES, Algorithm, Gpu, Step, Steps, Threadblock
 from .skeleton import STEPS, read_skeleton
@@ -34,9 +35,6 @@ if TYPE_CHECKING:
     _Node: TypeAlias = _Element | markup.Element
 
 __all__ = ["MAX_TEXT", "read"]
-
-#: The longest file, in characters; a thousand ranks at a runtime's limit of elements are well below it.
-MAX_TEXT = 256 << 20
 
 _MAX_MISTAKES = 20
 _MAX_REMARKS = 8

@@ -15,7 +15,7 @@ from collc.ir.layout import granule
 from collc.ir.machine import completes_with
 from collc.ir.verify import Check, Report
 
-from ..base import Artifact, Limits, Target, Window, first_difference
+from ..base import MAX_TEXT, Artifact, Limits, Target, Window, first_difference
 from .profiles import PROFILES, PROTOCOLS, Profile
 
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ class MscclXml(Target):
     suffix: ClassVar[str] = ".xml"
     says_use: ClassVar[bool] = True
     relays_as_custom: ClassVar[bool] = True
+    most_read: ClassVar[int | None] = MAX_TEXT
 
     runtime: Literal["executor", "msccl", "rccl"] = attrs.field(
         default="executor",

@@ -8,7 +8,7 @@ CODES: dict[str, str] = {
     "C0660": """\
 not JSON, or JSON that readers take differently
 
-The text must be well-formed JSON of at most 256 MiB. Its numbers must be whole numbers, and the names of an object must
+The text must be well-formed JSON of at most 512 MiB. Its numbers must be whole numbers, and the names of an object must
 differ. Parsers disagree about such a name: one takes the first value, another the last.
 
     {"name": "ring", "name": "tree", ..}               # C0660

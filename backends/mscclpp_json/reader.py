@@ -13,13 +13,12 @@ from collc.ir.json_places import json_place, place_at
 from collc.ir.progress import counting
 from collc.ir.shown import clipped
 
+from ..base import MAX_TEXT
 from .model import BUFFERS, LOOP, OPS, OPTIONAL, TRANSPORTS, Block, Channel, Gpu, Plan, PlanItem, PlanOp, RemoteBuffer
 from .moves import Moves
 
 __all__ = ["MAX_TEXT", "is_plan", "read"]
 
-#: the longest file, in characters
-MAX_TEXT = 256 << 20
 _MAX_MISTAKES = 20
 _MOST_DIGITS = 20
 _MOST_RANKS = 1 << 16

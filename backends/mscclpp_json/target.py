@@ -12,7 +12,7 @@ from collc.ir.diagnostic import CollcError, Diagnostic, Excess, Kind, Subject, e
 from collc.ir.frozen import frozen
 from collc.ir.verify import Check, Report
 
-from ..base import Artifact, Limits, Target, Window, first_difference
+from ..base import MAX_TEXT, Artifact, Limits, Target, Window, first_difference
 from .runtimes import (
     GPUS,
     MAX_BARRIERS,
@@ -72,6 +72,7 @@ class MscclppJson(Target):
     suffix: ClassVar[str] = ".json"
     level: ClassVar[str] = "one-sided"
     says_use: ClassVar[bool] = True
+    most_read: ClassVar[int | None] = MAX_TEXT
 
     runtime: Literal["0.8", "0.9", "main"] = attrs.field(
         default="0.9",

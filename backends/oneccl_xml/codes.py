@@ -35,7 +35,7 @@ two messages to one peer on one channel, or a sync names an unknown step. The me
     "C0754": """\
 the file is too large, or has a document type
 
-collc does not read files of more than 256 MiB, or files with a document type, whose entities can make a small file
+collc does not read files of more than 512 MiB, or files with a document type, whose entities can make a small file
 huge.
 
 Remedy: remove the `<!DOCTYPE ...>`.""",

@@ -11,6 +11,7 @@ from collc.ir.diagnostic import CollcError, Diagnostic, Severity, Source, Span, 
 from collc.ir.program import Buffer
 from collc.ir.progress import counting, progress
 
+from ..base import MAX_TEXT
 from ..markup import prolog, root_of
 from .model import DTYPES, OPS, ROOT_TAG, Document, End, Local, Message, Rank, Segment, Step, Thread
 
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
 
 __all__ = ["MAX_TEXT", "is_oneccl", "read", "schema_text"]
 
-#: the longest file, in characters
-MAX_TEXT = 256 << 20
 _MAX_MISTAKES = 20
 _BUFFERS = {buffer.name.lower(): buffer for buffer in Buffer}
 

@@ -12,7 +12,7 @@ from collc.ir.diagnostic import CollcError, Diagnostic, Excess, error
 from collc.ir.program import Program
 from collc.ir.verify import Check, Report, verify_program
 
-from ..base import Artifact, Limits, Target, Window, first_difference
+from ..base import MAX_TEXT, Artifact, Limits, Target, Window, first_difference
 from .document import document, label
 from .model import Document
 from .reader import read
@@ -39,6 +39,7 @@ class OneCclXml(Target):
     name: ClassVar[str] = "oneccl-xml"
     summary: ClassVar[str] = "oneCCL-XML: threads of steps for CPU ranks over oneCCL"
     suffix: ClassVar[str] = ".xml"
+    most_read: ClassVar[int | None] = MAX_TEXT
 
     threads: int = attrs.field(default=1, metadata={"help": "maximum threads of a rank (1 to 64)"})
     lanes: int = attrs.field(

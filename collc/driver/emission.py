@@ -89,6 +89,7 @@ class Emission:
         try:
             files = tuple(session.timed(f"emit {target.name}", write or (lambda: target.emit(ir)), kind="emission"))
             if session.settings.verify != "off":
+                self._require_readable(target, files)
                 judge = check or (lambda files: target.check(ir, files))
                 report = session.timed(f"read back {target.name}", lambda: judge(files))
         except CollcError as mistake:
@@ -103,6 +104,18 @@ class Emission:
             if not report.ok:
                 raise self.culprits.target_error(chain, target, ir, f"wrote a wrong file: {failures(report)}")
         return target, tuple(attrs.evolve(file, model=None) for file in files)
+
+    def _require_readable(self, target: Target, files: Sequence[Artifact]) -> None:
+        """Raise C0065 if a file is too large to be read back."""
+        large = max((len(file.content) for file in files), default=0)
+        if target.most_read is not None and large > target.most_read:
+            raise error(
+                "C0065",
+                f"{target.title} would write a file of {large >> 20} MiB; collc reads back at most "
+                f"{target.most_read >> 20} MiB, so it cannot prove the file",
+                hint="use the target `mpi-c`, fewer ranks, or `--verify off` for a file that was not read back",
+                exit_status=3, kind=Kind.MISFIT,
+            )  # fmt: skip
 
     def narrowed(self, target: Target, ir: Executable | None) -> Executable | None:
         """Return a program of members with the ranks that take part only.

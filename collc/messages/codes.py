@@ -399,6 +399,16 @@ files of other targets have the steps of one root.
 
 Write one root, `root: 0`, and declare a collective for each other root that the program uses; or use `mpi-c`.
 """,
+    "C0065": """a file that is too large to be read back
+
+collc reads back what it writes, and executes it. Readers refuse longer files than the message says, because such files
+could use up the memory.
+
+    collc compile ring.coll -t mpi-c             # holds the program of one rank and the group
+
+The files of GPU and oneCCL runtimes list all ranks. Use `mpi-c`, or fewer ranks, or a schedule of fewer messages.
+`--verify off` writes the file, but then nothing proves it.
+""",
     "C0070": """an internal error
 
 The compiler failed. No input should cause this. Exit status 70.
