@@ -340,12 +340,14 @@ class Fuse(Pass):
         return programs[min(key, key=key.__getitem__)]
 
     def _joined(self, draft: _Draft, flow: tuple[Array, Array], pairs: Pairs, split: int) -> _Joined | None:
-        ir = draft.program
+        ir, depth = draft.program, self._depth * split
+        due = None if self.turns else draft.times.due
         for turn in range(_ROUNDS):
             progress("joining threadblocks, round", turn + 1)
             if self.max_channels is not None and int(pairs.channel.max(initial=0)) >= self.max_channels:
                 return None
-            merged = merge(ir, draft.place, draft.clashes, _follow(ir, flow, pairs), pairs.host, self._depth * split)
+            follow = _follow(ir, flow, pairs)
+            merged = merge(ir, due, lambda: draft.place, draft.clashes, follow, pairs.host, depth)
             if merged is None:
                 return None
             program, members = assemble(ir, merged, pairs)

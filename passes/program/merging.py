@@ -11,7 +11,7 @@ instead: by columns, in a hundredth of the time.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from heapq import heappop, heappush
 
 import numpy as np
@@ -42,24 +42,50 @@ class Merged:
 
 
 def merge(
-    program: Program, order: Array, clashes: tuple[Array, Array], follow: Array, host: Array, depth: int
-) -> Merged | None:
+    program: Program, due: Array | None, order: Callable[[], Array], clashes: tuple[Array, Array], follow: Array,
+    host: Array, depth: int,
+) -> Merged | None:  # fmt: skip
     """Simulate the program with blocks joined by ``host`` and receives fused with sends by ``follow``.
 
+    ``order`` returns the places of the instructions. If these agree with times, ``due`` has the times: mostly they
+    decide, and the order is not computed.
     ``clashes`` are the program's conflicts (:func:`..analysis.hazards.conflicts`). A connection holds ``depth`` chunks.
     The sender of a larger message waits until it is received. Returns None if even separate blocks deadlock: no order
     is correct with such small FIFOs.
     """
-    given = _given_order(program, order, clashes, follow, depth)
+    given = None if due is None else _order_by_time(program, due, clashes, follow, host, depth)
+    if given is None:
+        place = order()
+        given = _given_order(program, place, clashes, follow, depth)
     if given is not None:
         return Merged(given, follow, host)
-    simulation = _Simulation(program, order, clashes, follow, host, depth)
+    simulation = _Simulation(program, place, clashes, follow, host, depth)
     if not simulation.run():
         return None
     return Merged(
         np.array(simulation.done, dtype=np.int64), np.array(simulation.follow, dtype=np.int64),
         np.array(simulation.host),
     )  # fmt: skip
+
+
+def _order_by_time(
+    program: Program, due: Array, clashes: tuple[Array, Array], follow: Array, host: Array, depth: int
+) -> Array | None:
+    """Return the order of times with each fused send at its receive; None if other orders of one time may differ.
+
+    In all orders that agree with the times, the blocks then do the same: the instructions of a joined block have
+    different times, those that wait for each other too, and connections have room for all that is sent at one time.
+    """
+    lead = _inverse(follow)
+    leader = np.where(lead < 0, np.arange(len(lead)), lead)
+    time, block = due[leader], host[program.block]
+    by_time = lexsort((lead >= 0, leader, time, block))
+    same = (np.diff(block[by_time]) == 0) & (np.diff(time[by_time]) == 0) & (np.diff(leader[by_time]) != 0)
+    before, after = _edges(program, clashes, partners(program))
+    level = (time[before] >= time[after]) & (leader[before] != leader[after])
+    if same.any() or level.any() or not _fits(program, time, depth):
+        return None
+    return lexsort((lead >= 0, leader, time))
 
 
 def _given_order(
@@ -69,21 +95,20 @@ def _given_order(
 
     Then every instruction can start at its turn. So the simulation would start the instructions in this order.
     """
-    n, count, partner = program.num_instructions, program.count.astype(np.int64), partners(program)
-    source, into = message_links(program, connections(program))
     lead = _inverse(follow)
-    turn = order[np.where(lead < 0, np.arange(n), lead)]
-    before, after = _edges(program, clashes, partner)
-    if (turn[before] > turn[after]).any() or not _fits(turn, source, into, count, depth):
+    turn = order[np.where(lead < 0, np.arange(len(lead)), lead)]
+    before, after = _edges(program, clashes, partners(program))
+    if (turn[before] > turn[after]).any() or not _fits(program, turn, depth):
         return None
     return lexsort((lead >= 0, turn))
 
 
-def _fits(turn: Array, source: Array, into: Array, count: Array, depth: int) -> bool:
+def _fits(program: Program, turn: Array, depth: int) -> bool:
     """Return whether no connection ever holds more than ``depth`` chunks, if instructions run at their turns.
 
-    A fused pair receives last. One connection comes after the other, and each is empty at its end.
+    Of one turn, receives come last. One connection comes after the other, and each is empty at its end.
     """
+    count, (source, into) = program.count.astype(np.int64), message_links(program, connections(program))
     sends, receives = np.flatnonzero(into >= 0), np.flatnonzero(source >= 0)
     connection = np.concatenate([into[sends], source[receives]])
     by_turn = lexsort((np.arange(len(connection)) >= len(sends), turn[np.concatenate([sends, receives])], connection))

@@ -58,6 +58,7 @@ def watched(patch: pytest.MonkeyPatch) -> list[bool]:
                 assert (np.array(simulation.follow) == follow).all() and (np.array(simulation.host) == host).all()
         return order_of_all
 
+    patch.setattr(merging, "_order_by_time", lambda *_: None)
     patch.setattr(merging, "_given_order", checked)
     return taken
 
@@ -90,7 +91,7 @@ def test_any_pairs_that_need_no_waiting_have_the_order_of_the_simulation(
         for chosen in (everyone[:0], everyone, *everyone[:20, None]):
             follow = np.full(ir.num_instructions, -1)
             follow[received[chosen]] = sent[chosen]
-            merging.merge(ir, turns, clashes, follow, np.arange(ir.num_blocks), depth)
+            merging.merge(ir, None, lambda: turns, clashes, follow, np.arange(ir.num_blocks), depth)
 
 
 @pytest.mark.parametrize("topology", [torus(3, 3), hypercube(3), one_way_ring(5)])
@@ -111,10 +112,53 @@ def test_no_order_is_taken_in_which_something_comes_too_early(topology: Topology
         assert merging._given_order(ir, wrong, clashes, follow, 50) is None
 
 
+@pytest.mark.parametrize("depth", [1, 2, 8])
+@pytest.mark.parametrize(
+    "expression", ["biring(24)", "biring(9)", "uniring(17)", "torus(3, 3)", "complete(5)", "torus(12)"]
+)
+def test_times_decide_as_places_do(expression: str, depth: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    by_time, taken = merging._order_by_time, []
+    ir = program(collc.topology(expression))
+    for strategy in ("flow", "few"):
+        fuse = Fuse(strategy=strategy, fifo_depth=depth)  # type: ignore[arg-type]
+        monkeypatch.setattr(merging, "_order_by_time", lambda *_: None)
+        due = fuse.run(ir)
+        monkeypatch.setattr(merging, "_order_by_time", lambda *given: taken.append(by_time(*given)) or taken[-1])
+        assert fuse.run(ir) == due
+    assert taken and (taken[0] is not None or depth == 1 or expression not in ("biring(24)", "uniring(17)"))
+
+
+@given(connected(), st.sampled_from(["flow", "few"]), st.integers(1, 3))
+def test_times_decide_as_places_do_on_random_networks(topology: Topology, strategy: str, depth: int) -> None:
+    assume(topology.num_ranks > 1)
+    ir, fuse = program(topology), Fuse(strategy=strategy, fifo_depth=depth)  # type: ignore[arg-type]
+    found = fuse.run(ir)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(merging, "_order_by_time", lambda *_: None)
+        assert fuse.run(ir) == found
+
+
 @pytest.mark.parametrize("expression", ["biring(24)", "uniring(17)"])
 def test_rings_keep_their_order(expression: str, found: list[bool]) -> None:
     Fuse(strategy="flow").run(program(collc.topology(expression)))
     assert found == [True]
+
+
+def test_times_do_not_decide_where_two_are_equal() -> None:
+    """Planted faults: of two instructions, one of which waits for the other; of two of a joined threadblock."""
+    ir = program(one_way_ring(5))
+    due, host = inverse(execute(ir).finished), np.arange(ir.num_blocks)
+    clashes, follow = conflicts(ir, due), np.full(ir.num_instructions, -1)
+    assert merging._order_by_time(ir, due, clashes, follow, host, 50) is not None
+    for one, other in zip(*merging._edges(ir, clashes, partners(ir)), strict=True):
+        level = np.where(due == due[one], due[other], due)
+        assert merging._order_by_time(ir, level, clashes, follow, host, 50) is None
+    at, level, none = np.flatnonzero(ir.rank == 0), due.copy(), (np.zeros(0, dtype=np.int64),) * 2
+    one, other = at[ir.block[at] == ir.block[at[0]]][0], at[ir.block[at] != ir.block[at[0]]][0]
+    level[[one, other]] = -1
+    joined = np.where(ir.block_rank == 0, 0, host)
+    assert merging._order_by_time(ir, level, none, follow, host, 50) is not None
+    assert merging._order_by_time(ir, level, none, follow, joined, 50) is None
 
 
 def test_no_order_is_taken_that_needs_more_room() -> None:

@@ -223,7 +223,7 @@ def test_exchanges_of_large_messages_do_not_wait_for_each_other():
     host[blocks + 1] = blocks
     alone = np.full(program.num_instructions, -1)
     for depth, first in ((10**6, [Opcode.SEND, Opcode.SEND]), (2, [Opcode.SEND, Opcode.RECV])):
-        merged = merge(program, order, conflicts(program, order), alone, host, depth)
+        merged = merge(program, None, lambda: order, conflicts(program, order), alone, host, depth)
         assert merged is not None
         assert (merged.host == host).all()
         messages = [i for i in merged.order.tolist() if program.opcode[i] in (Opcode.SEND, Opcode.RECV)]
