@@ -83,6 +83,7 @@ _CASES = (
     Case("readme", _README, "msccl-xml", ("small",)),
     Case("torus-8x8", _text("torus(8, 8)", "allreduce", "bfb"), "msccl-xml", ("small",)),
     Case("ring-64", _text("biring(64)", "allreduce", "ring"), "msccl-xml", ("small",)),
+    Case("ring-512", _text("biring(512)", "allreduce", "bfb"), "msccl-xml", ("large",)),
     Case("torus-16x16", _text("torus(16, 16)", "allreduce", "bfb"), "msccl-xml", ("large",)),
     Case("hypercube-8", _text("hypercube(8)", "allreduce", "bfb"), "mpi-c", ("large",)),
     Case("hypercube-10", _text("hypercube(10)", "allreduce", "bfb"), "mpi-c", ("huge",)),

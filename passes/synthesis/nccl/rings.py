@@ -145,14 +145,17 @@ def _joined_directly(inside: Inside) -> bool:
 def _values(topology: Topology, bound: Fraction, counts: Sequence[int]) -> Iterator[tuple[int, Fraction]]:
     """Yield numbers of rings and their bandwidths, those of most bandwidth together first, then the fewest rings.
 
-    All values above half the bound are among them. A bound of 0, of links that do not join all ranks, has none.
+    All values above half the bound are among them at which a link has room for fewer rings than at lower ones, and the
+    largest of each link. A ring has as many hops as ranks: where a link has room for so many of all rings, more make no
+    difference. A bound of 0, of links that do not join all ranks, has none.
     """
     if not bound:
         return
     columns: list[Iterator[_Value]] = []
     for rings, speed in product(counts, {kind.bandwidth for kind in topology.classes}):
         least = max(ceil(speed * rings / bound), 1)
-        columns.append(_falling(rings, speed, range(least, 2 * least + 1)))
+        last = max(least, min(2 * least, rings * topology.num_ranks))
+        columns.append(_falling(rings, speed, range(least, last + 1)))
         if rings == counts[0]:
             columns.append(_falling(rings, speed, range(least, 4 * rings + 1)))
     # Next to slow links fast ones have very many values, and the first few are enough.

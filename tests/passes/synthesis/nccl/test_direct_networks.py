@@ -7,6 +7,8 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from nccl_nets import GBPS, named, pcie_box, ring_flaws
 from places import ROOT
 from sampling import every
@@ -181,3 +183,34 @@ def test_the_first_values_come_at_once() -> None:
     net = Topology.from_links("slow", 2, [(0, 1, LinkClass(Fraction(1))), (1, 0, LinkClass(Fraction(10**9)))])
     values = searching._values(net, Fraction(1), range(1, 33))
     assert [next(values) for _ in range(3)] == [(1, 1), (2, Fraction(1, 2)), (3, Fraction(1, 3))]
+
+
+@given(
+    st.lists(st.sampled_from([1, 2, 3, 7, 50, 300]), min_size=1, max_size=3), st.integers(2, 5), st.integers(1, 4),
+    st.integers(1, 4),
+)  # fmt: skip
+def test_every_room_of_links_above_half_the_bound_has_a_value(
+    speeds: list[int], ranks: int, bound: int, rings: int
+) -> None:
+    """Each bandwidth of a link over a load has a value at least as large that leaves all links the same room."""
+    links = [(a, (a + 1) % ranks, LinkClass(Fraction(speed))) for speed in speeds for a in range(ranks)]
+    found = searching._values(Topology.from_links("mixed", ranks, links), Fraction(bound), [9, rings])
+    values = [rate for count, rate in found if count == rings]
+    assert all(rate * rings <= bound for rate in values)
+
+    def room(rate: Fraction) -> list[int]:
+        return [min(speed // rate, rings * ranks) for speed in speeds]
+
+    for speed in speeds:
+        least = max(-(-speed * rings // bound), 1)
+        for load in range(least, 2 * least + 1):
+            rate = Fraction(speed, load)
+            assert any(other >= rate and room(other) == room(rate) for other in values)
+
+
+def test_a_fast_link_beside_a_slow_one_adds_few_values() -> None:
+    """It has room for all rings at every bandwidth that the slow one allows."""
+    net = Topology.from_links("mixed", 3, [
+        (0, 1, LinkClass(Fraction(1))), (1, 2, LinkClass(Fraction(10**6))), (2, 0, LinkClass(Fraction(10**6))),
+    ])  # fmt: skip
+    assert len(list(searching._values(net, Fraction(1), range(1, 33)))) < 32 * 33 * 3
