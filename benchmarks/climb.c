@@ -348,7 +348,8 @@ static int drawn_pairs(int n, int m, int d, Lift *lift)
         int other = below(i + 1);
         ends[i] = ends[other], ends[other] = i / (d / 2);
     }
-    int loops = count % 2 + 2 * below(count / 2 < 3 ? count / 2 + 1 : 3);
+    int most = d % 2 ? count : count - 2 * (m - 1); /* the other pairs join the classes, as do links that are alone */
+    int loops = count % 2 + 2 * below(most < 2 ? 1 : most < 4 ? 2 : 3);
     for (lift->count = 0; at < loops; at++) lift->link[lift->count++] = (Link){ends[at], ends[at], below(copies), 0};
     for (; at < count; at += 2) {
         lift->link[lift->count++] = (Link){ends[at], ends[at + 1], below(copies), 0};
