@@ -277,20 +277,29 @@ class Climb:
     # ---- inserted nodes
 
     def inserted(self, base: Row, more: int) -> None:
-        """Insert nodes into a base of ``more`` nodes less, in few cables, if that gives fewer steps."""
+        """Insert nodes into a base of ``more`` nodes less, in few cables: for fewer steps, then for less T_B."""
         heads = coll.topology(base.expression).dst.reshape(base.nodes, -1).astype(np.int32)
-        for target in range(max(base.T_L, self.bound), self.least):
-            steps, cables = ctypes.c_int(), (ctypes.c_int * _LINKS**2)()
-            load = int(self.library.insert(
-                self.nodes, more, self.degree, np.ascontiguousarray(heads).ctypes.data, target, self.evaluations,
-                self.evaluations // 10 + 1, self.seed(), ctypes.byref(steps), cables,
-            ))  # fmt: skip
-            if load < _FAR:
-                ends = cables[: more * (self.degree - more + 1)]
-                shown = ", ".join(f"{one} <-> {two}" for one, two in zip(ends[::2], ends[1::2], strict=True))
-                number = f", {more}" if more > 1 else ""
-                self.add(steps.value, load, f"inserted({base.expression}, {{{shown}}}{number})")
-                return
+        first = max(base.T_L, self.bound)
+        for target in range(first, self.least):
+            if self._insert(base, heads, more, target):
+                break
+        for target in range(first, first + _SLACK):
+            self._insert(base, heads, more, target)
+
+    def _insert(self, base: Row, heads: np.ndarray, more: int, target: int) -> bool:
+        """Insert nodes such that there are at most ``target`` steps; return whether that is better than known."""
+        steps, cables = ctypes.c_int(), (ctypes.c_int * _LINKS**2)()
+        load = int(self.library.insert(
+            self.nodes, more, self.degree, np.ascontiguousarray(heads).ctypes.data, target, self.evaluations,
+            self.evaluations // 10 + 1, self.seed(), ctypes.byref(steps), cables,
+        ))  # fmt: skip
+        if load >= self.loads()[target]:
+            return False
+        ends = cables[: more * (self.degree - more + 1)]
+        shown = ", ".join(f"{one} <-> {two}" for one, two in zip(ends[::2], ends[1::2], strict=True))
+        number = f", {more}" if more > 1 else ""
+        self.add(steps.value, load, f"inserted({base.expression}, {{{shown}}}{number})")
+        return True
 
     # ---- exchanges of links
 
@@ -363,6 +372,13 @@ def periodic(heads: np.ndarray, m: int) -> str:
     return f"polycirculant({nodes}, {', '.join('{' + ', '.join(map(str, own)) + '}' for own in sets)})"
 
 
+def bases(rows: Sequence[Row]) -> list[Row]:
+    """Return the rows that nodes are inserted into: the one of the fewest steps, and the one of the least T_B."""
+    fastest = [min(rows, key=lambda row: (row.T_L, row.T_B, row.expression))] if rows else []
+    lightest = [min(rows, key=lambda row: (row.T_B, row.T_L, row.expression))] if rows else []
+    return fastest + [row for row in lightest if row not in fastest]
+
+
 def better(found: Sequence[Row]) -> list[Row]:
     """Return what was not replaced later, with its all-to-all rates."""
     last = {row.T_L: row for row in found}
@@ -397,8 +413,8 @@ def searched(
         else:
             more = 1 + degree % 2  # a new node has an even number of links to others
             less = [row for row in rows.get(nodes - more, []) if row.bidirectional and "inserted" not in row.expression]
-            if less:
-                climb.inserted(min(less, key=lambda row: (row.T_L, row.T_B, row.expression)), more)
+            for row in bases(less):
+                climb.inserted(row, more)
         if climb.found:
             yield nodes, better(climb.found)
 
