@@ -170,9 +170,9 @@ class Climb:
 
     # ---- polycirculants
 
-    def lifts(self, periods: int) -> None:
-        """Climb to polycirculants of every period up to ``periods`` that the size has."""
-        for m in range(2, periods + 1):
+    def lifts(self, periods: range) -> None:
+        """Climb to polycirculants of every one of these periods that the size has."""
+        for m in periods:
             copies = self.nodes // m
             if self.nodes % m or copies < 3 or (m * self.degree % 2 and copies % 2):
                 continue
@@ -183,13 +183,13 @@ class Climb:
             for target in range(self.least, min(self.fastest, self.least + _SLACK)):
                 self._lift(m, target)
 
-    def mirrored(self, periods: int) -> None:
+    def mirrored(self, periods: range) -> None:
         """Climb to polycirculants whose links come in pairs, v and -v periods further.
 
         So the nodes have a mirror image, which exchanges the links of a pair. Then half as many loads must be equal.
         """
-        for m in range(2, periods + 1):
-            if self.nodes % m or self.nodes // m < 3 or m > _PERIOD:
+        for m in periods:
+            if self.nodes % m or self.nodes // m < 3:
                 continue
             while self.least > self.bound and self._lift(m, self.least - 1, mirrored=True):
                 pass
@@ -391,6 +391,7 @@ def searched(
     given: argparse.Namespace, loaded: ctypes.CDLL, rows: dict[int, list[Row]], degree: int
 ) -> Iterator[tuple[int, list[Row]]]:
     """Yield every size with better rows."""
+    periods = range(given.least_period, min(given.periods, _PERIOD) + 1)
     # of a larger network with exchanged links, nodes are removed later
     for nodes in sorted(given.nodes, reverse=given.family == "exchanges"):
         if nodes <= 2 * degree or nodes * degree % 2:
@@ -398,9 +399,9 @@ def searched(
         both = sorted((row for row in rows.get(nodes, []) if row.bidirectional), key=lambda row: -row.T_B)
         climb = Climb(loaded, nodes, degree, given.evaluations, {row.T_L: row.T_B for row in both})
         if given.family == "lifts":
-            climb.lifts(given.periods)
+            climb.lifts(periods)
         elif given.family == "mirrored":
-            climb.mirrored(given.periods)
+            climb.mirrored(periods)
         elif given.family == "cayley":
             groups = groups_of_order(nodes, given.groups)
             some = [one for one in groups if not isinstance(one, Translations)] or groups
@@ -434,6 +435,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--database", required=True)
     parser.add_argument("--evaluations", type=int, default=3000, help="of each climb")
     parser.add_argument("--periods", type=int, default=10, help="the largest period of polycirculants")
+    parser.add_argument("--least-period", type=int, default=2, help="the smallest period of polycirculants")
     parser.add_argument("--tries", type=int, default=1, help="annealings of each period")
     parser.add_argument("--groups", type=int, default=24, help="of one order")
     given = parser.parse_args(words)

@@ -70,8 +70,10 @@ def test_the_table_of_links_both_ways_counts_the_rows(monkeypatch: pytest.Monkey
         attrs.evolve(twelve, nodes=3000),
     ]  # fmt: skip
     monkeypatch.setattr(records, "shipped", lambda degree: print_rows(degree, rows))
-    assert "| 3 | 2 | 1 | 2.00 | 0.50 |" == records.near(3)
+    assert "| 3 | 2 | 1 | 1 | 2.00 | 0.50 |" == records.near(3)
     assert "| 3 | 1 | 1 | 0 | 0 |" == records.above(3)
+    rows.append(attrs.evolve(twelve, T_L=6, T_B=Fraction(11, 12) * Fraction(101, 100)))
+    assert "| 3 | 2 | 1 | 2 | 2.00 | 0.50 |" == records.near(3)
     rows += [attrs.evolve(PETERSEN, nodes=nodes, T_L=steps) for nodes, steps in ((4, 9), (14, 5), (16, 6), (18, 9))]
     assert "| 3 | 1 | 1 | 1 | 2 |" == records.above(3)
 
