@@ -146,8 +146,8 @@ def _values(topology: Topology, bound: Fraction, counts: Sequence[int]) -> Itera
     """Yield numbers of rings and their bandwidths, those of most bandwidth together first, then the fewest rings.
 
     All values above half the bound are among them at which a link has room for fewer rings than at lower ones, and the
-    largest of each link. A ring has as many hops as ranks: where a link has room for so many of all rings, more make no
-    difference. A bound of 0, of links that do not join all ranks, has none.
+    largest of each link. A ring has as many hops as ranks. Where a link has room for all hops of all rings, more room
+    makes no difference. A bound of 0, of links that do not join all ranks, has none.
     """
     if not bound:
         return
