@@ -179,6 +179,22 @@ int64_t climb_cayley(const uint16_t *right, const int *inverse, int n, int pool,
     return least;
 }
 
+/* Try sets, d elements each, that lead everywhere within `limit` steps; best as in climb_cayley. */
+void try_sets(const uint16_t *right, int n, int d, const int32_t *sets, int64_t count, int limit, Set *best)
+{
+    int ends[STEPS + 1], steps;
+    prepare(d);
+    for (const int32_t *set = sets; set < sets + count * d; set += d) {
+        if (sphere(right, n, set, d, limit, &steps, ends)) continue;
+        int64_t found = set_load(d, steps, ends, best[steps].load - 1);
+        for (int t = steps; t < STEPS && found < best[t].load; t++) {
+            best[t].load = found;
+            memcpy(best[t].set, set, sizeof *set * d);
+            if (t > steps) best[t].set[0] = -1;
+        }
+    }
+}
+
 /* ---- polycirculants: links from class a to class b, v periods further; a half link is its own reverse */
 
 typedef struct { int a, b, v, half; } Link;
@@ -338,77 +354,106 @@ static void change_lift(int n, int m, Lift *lift)
     else one->b = two->a, two->a = end, two->v = below(copies);
 }
 
-/* Draw one of each pair of mirrored links: from class a to class b, v and -v periods further; both from a to itself are
- * one link. For an odd degree each class has a link that is its own mirror image: half = 2, or half = 1 to itself. */
-static int drawn_pairs(int n, int m, int d, Lift *lift)
+/* A turn keeps the graph: it multiplies periods by `times` and moves class a to next[a]. With its `order` it is over. */
+typedef struct { int times, order, next[PERIOD]; } Turn;
+
+/* Append the images of a link under the turns, without repeats, and add their ends to `ends`. Returns 0 if a class then
+ * has more than d, or if a link ends where it starts. */
+static int added(Link one, const Turn *turn, int copies, int d, int *ends, Lift *whole)
 {
-    int ends[PERIOD * LINKS], count = m * (d / 2), copies = n / m, at = 0;
-    if (d % 2 && m % 2 && copies % 2) return 0;
-    for (int i = 0; i < count; i++) {
-        int other = below(i + 1);
-        ends[i] = ends[other], ends[other] = i / (d / 2);
+    Link first = one;
+    for (int i = 0; i < turn->order; i++) {
+        int back = (copies - one.v) % copies;
+        if (i && ((one.a == first.a && one.b == first.b && one.v == first.v)
+                  || (one.a == first.b && one.b == first.a && back == first.v))) break;
+        if (one.a == one.b && !one.v) return 0;
+        one.half = one.a == one.b && back == one.v;
+        if (whole->count == PERIOD * LINKS / 2 + PERIOD) return 0;
+        whole->link[whole->count++] = one;
+        ends[one.a]++;
+        if (!one.half) ends[one.b]++;
+        if (ends[one.a] > d || ends[one.b] > d) return 0;
+        one.a = turn->next[one.a], one.b = turn->next[one.b];
+        one.v = (int)((int64_t)one.v * turn->times % copies);
     }
-    int most = d % 2 ? count : count - 2 * (m - 1); /* the other pairs join the classes, as do links that are alone */
-    int loops = count % 2 + 2 * below(most < 2 ? 1 : most < 4 ? 2 : 3);
-    for (lift->count = 0; at < loops; at++) lift->link[lift->count++] = (Link){ends[at], ends[at], below(copies), 0};
-    for (; at < count; at += 2) {
-        lift->link[lift->count++] = (Link){ends[at], ends[at + 1], below(copies), 0};
-        if (ends[at] == ends[at + 1]) lift->link[lift->count++] = (Link){ends[at], ends[at], below(copies), 0};
-    }
-    if (d % 2 == 0) return 1;
-    for (int i = 0; i < m; i++) {
-        int other = below(i + 1);
-        ends[i] = ends[other], ends[other] = i;
-    }
-    int alone = m % 2 || (copies % 2 == 0 && !below(3)) ? 2 - m % 2 : 0;
-    for (at = 0; at < alone; at++) lift->link[lift->count++] = (Link){ends[at], ends[at], copies / 2, 1};
-    for (; at < m; at += 2) lift->link[lift->count++] = (Link){ends[at], ends[at + 1], 0, 2};
     return 1;
 }
 
-/* Set `whole` to the links of pairs. */
-static void unfolded(const Lift *pairs, int copies, Lift *whole)
+/* Add random links to `some`, one of each turn's cycle, until all classes have d; `whole` has all links then. */
+static int completed(int n, int m, int d, const Turn *turn, Lift *some, Lift *whole)
 {
+    int ends[PERIOD] = {0}, tried[PERIOD], open[PERIOD], copies = n / m;
     whole->count = 0;
-    for (int i = 0; i < pairs->count; i++) {
-        Link one = pairs->link[i];
-        int mirrored = !one.half && one.a != one.b;
-        one.half &= 1;
-        whole->link[whole->count++] = one;
-        one.v = (copies - one.v) % copies;
-        if (mirrored) whole->link[whole->count++] = one;
+    for (int i = 0; i < some->count; i++)
+        if (!added(some->link[i], turn, copies, d, ends, whole)) return 0;
+    for (int tries = 0; tries < 40; tries++) {
+        int count = 0, before = whole->count;
+        for (int a = 0; a < m; a++)
+            if (ends[a] < d) open[count++] = a;
+        if (!count) return 1;
+        Link one = {open[below(count)], open[below(count)], below(copies), 0};
+        if (!below(8)) one.v = copies % 2 || below(2) ? 0 : copies / 2;
+        memcpy(tried, ends, sizeof tried);
+        if (added(one, turn, copies, d, tried, whole)) memcpy(ends, tried, sizeof ends), some->link[some->count++] = one;
+        else whole->count = before;
     }
+    return 0;
 }
 
-/* Draw the links of a shape, or with count = 0 of any, with -1 mirrored ones, by random numbers of periods. */
+static int drawn_turned(int n, int m, int d, const Turn *turn, Lift *some, Lift *whole)
+{
+    for (int tries = 0; tries < 200; tries++) {
+        some->count = 0;
+        if (completed(n, m, d, turn, some, whole)) return 1;
+    }
+    return 0;
+}
+
+/* Replace one link of `some`, or two. */
+static int changed_turned(int n, int m, int d, const Turn *turn, const Lift *old, Lift *some, Lift *whole)
+{
+    for (int tries = 0; tries < 20; tries++) {
+        *some = *old;
+        for (int gone = 1 + below(2); gone && some->count; gone--)
+            some->link[below(some->count)] = some->link[some->count - 1], some->count--;
+        if (completed(n, m, d, turn, some, whole)) return 1;
+    }
+    return 0;
+}
+
+/* Draw the links of a shape, or with count = 0 of any, by random numbers of periods. */
 static int drawn_as(const Lift *shape, int n, int m, int d, Lift *lift)
 {
-    if (shape->count < 0) return drawn_pairs(n, m, d, lift);
     if (!shape->count) return drawn_lift(n, m, d, lift);
     *lift = *shape;
     for (int i = 0; i < lift->count; i++) lift->link[i].v = below(n / m);
     return 1;
 }
 
-/* As climb_cayley, for polycirculants of a period m. With a shape, links keep their classes; with mirrored links, too. */
+/* As climb_cayley, for polycirculants of a period m. With a shape, links keep their classes. A turn of an order above 0
+ * keeps the graphs. */
 int64_t climb_lift(int n, int m, int d, int target, int evaluations, int patience, uint64_t seed, BestLift *best,
-                   const Lift *shape)
+                   const Lift *shape, const Turn *turn)
 {
-    static Lift now, lift, pairs;
+    static Lift now, lift, some;
     int64_t value = FAR, least = FAR, scale;
-    int waited = 0, steps;
+    int waited = 0, steps, turns = turn->order;
     prepare(d);
     state = seed, scale = unit * n + 1;
     for (int spent = 0; spent < evaluations; spent++) {
         int fresh = value == FAR || waited > patience;
-        if (fresh && !drawn_as(shape, n, m, d, &lift)) return least;
-        if (!fresh) lift = now;
-        if (!fresh && shape->count) {
-            Link *one = &lift.link[below(lift.count)];
-            if (one->half) continue;
-            one->v = below(n / m);
-        } else if (!fresh) change_lift(n, m, &lift);
-        if (shape->count < 0) pairs = lift, unfolded(&pairs, n / m, &lift);
+        if (turns) {
+            if (fresh && !drawn_turned(n, m, d, turn, &some, &lift)) return least;
+            if (!fresh && !changed_turned(n, m, d, turn, &now, &some, &lift)) return least;
+        } else {
+            if (fresh && !drawn_as(shape, n, m, d, &lift)) return least;
+            if (!fresh) lift = now;
+            if (!fresh && shape->count) {
+                Link *one = &lift.link[below(lift.count)];
+                if (one->half) continue;
+                one->v = below(n / m);
+            } else if (!fresh) change_lift(n, m, &lift);
+        }
         if (!expanded(&lift, n, m, d)) continue;
         int64_t missing = spread(n, m, d, target, &steps, fresh ? FAR : value / scale), found = missing * scale;
         if (!missing) {
@@ -421,7 +466,7 @@ int64_t climb_lift(int n, int m, int d, int target, int evaluations, int patienc
             if (found == unit / d * (n - 1)) return -1;
         }
         waited = fresh || found < value ? 0 : waited + 1;
-        if (fresh || found <= value) value = found, now = shape->count < 0 ? pairs : lift;
+        if (fresh || found <= value) value = found, now = turns ? some : lift;
         if (value < least) least = value;
     }
     return least;

@@ -1,8 +1,9 @@
 """Search graphs with links both ways by a compiled climb, and merge what is better into a database of `collc find`.
 
     python benchmarks/climb.py lifts -d 6 -n 5..2001 --database my/      # polycirculants
-    python benchmarks/climb.py mirrored -d 4 -n 5..2001 --database my/   # those whose links come in pairs
+    python benchmarks/climb.py turned -d 4 -n 5..2001 --database my/     # those that a turn of the ring keeps
     python benchmarks/climb.py cayley -d 6 -n 5..2001 --database my/     # Cayley graphs
+    python benchmarks/climb.py complete -d 3 -n 5..2001 --database my/   # all Cayley graphs of 3 or 4 links
     python benchmarks/climb.py inserted -d 6 -n 5..2001 --database my/   # a node or two more than a row has
     python benchmarks/climb.py exchanges -d 3 -n 34..201 --database my/  # any networks, by exchanges of links' ends
 
@@ -27,7 +28,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from functools import lru_cache
-from math import ceil
+from math import ceil, prod
 from pathlib import Path
 
 import attrs
@@ -39,18 +40,21 @@ from collc.ir.group import Group, Translations
 from collc.passes.finder.cayley import cayley_expression
 from collc.passes.finder.database import Row, parse_rows
 from collc.passes.finder.evaluate import load_unit
-from collc.passes.finder.groups import groups_of_order
+from collc.passes.finder.groups import generating, groups_of_order
 from collc.passes.finder.measure import with_alltoall_rate
 from collc.passes.finder.shapes import shapes
+from collc.passes.finder.turns import Turn, turns
 from collc.tools.finding_database import file_of, merged
 
 __all__ = ["Climb", "main"]
 
 _LINKS, _STEPS, _PERIOD = 16, 64, 64  # as in climb.c
 _FAR = 1 << 60
+_WORD = 2**64 - 1
 _PATIENCE = 300  # evaluations without progress before a climb starts anew
 _WRITTEN = 50  # sizes between two writes
 _POOL = 200  # pairs of elements of a group that sets are drawn from
+_SETS = 1_000_000  # of one kind of a group
 _CLIMBED = 4  # groups, those whose random sets are the best
 _SLACK = 4  # steps above the fewest, within which bandwidth time is lowered
 _HEAT = (4.0, 0.5)  # pairs of nodes: the first and the last temperature of an annealing
@@ -72,6 +76,15 @@ class _Lift(ctypes.Structure):
     _fields_ = (("count", ctypes.c_int), ("link", _Link * (_PERIOD * _LINKS // 2 + _PERIOD)))
 
 
+class _Turn(ctypes.Structure):
+    _fields_ = (("times", ctypes.c_int), ("order", ctypes.c_int), ("next", ctypes.c_int * _PERIOD))
+
+    @classmethod
+    def of(cls, turn: Turn | None) -> _Turn:
+        """Return the turn for C; an order of 0 is none."""
+        return cls() if turn is None else cls(turn.times, turn.order, (ctypes.c_int * _PERIOD)(*turn.next))
+
+
 class _BestLift(ctypes.Structure):
     _fields_ = (("load", ctypes.c_int64), ("lift", _Lift))
 
@@ -86,12 +99,14 @@ def library() -> ctypes.CDLL:
         loaded = ctypes.CDLL(target)
     number, pointer = ctypes.c_int, ctypes.c_void_p
     loaded.climb_cayley.argtypes = [pointer, pointer, *[number] * 6, ctypes.c_uint64, pointer, pointer, number]
-    loaded.climb_lift.argtypes = [*[number] * 6, ctypes.c_uint64, pointer, pointer]
+    loaded.climb_lift.argtypes = [*[number] * 6, ctypes.c_uint64, pointer, pointer, pointer]
     loaded.insert.argtypes = [*[number] * 3, pointer, *[number] * 3, ctypes.c_uint64, pointer, pointer]
     large = ctypes.c_int64
     loaded.exchange.argtypes = [
         *[number] * 4, large, number, large, large, number, ctypes.c_uint64, pointer, pointer,
     ]  # fmt: skip
+    loaded.try_sets.argtypes = [pointer, number, number, pointer, ctypes.c_int64, number, pointer]
+    loaded.try_sets.restype = None
     for function in (loaded.climb_cayley, loaded.climb_lift, loaded.insert, loaded.exchange):
         function.restype = ctypes.c_int64
     return loaded
@@ -120,6 +135,49 @@ class Elements:
         return cls(group, numbers, place, group.multiply(every, numbers[:, None]).astype(np.uint16))
 
 
+def every_set(group: Group, degree: int) -> Iterator[np.ndarray]:
+    """Yield all sets of 3 or 4 elements with their inverses, shape (sets, d), by kind: one of each set's conjugates.
+
+    A set and its conjugates give the same graph. So the first element is the first of its class. Of a kind with more
+    than :data:`_SETS` sets they are random ones.
+    """
+    every = np.arange(group.order)
+    inverse, random = group.inverse(every), np.random.Generator(np.random.PCG64(group.order))
+    own, half = every[1:][inverse[1:] == every[1:]], every[inverse > every]
+    alone, pairs = own[:, None], np.stack([half, inverse[half]], axis=1)
+    # what is added to an element that is its own inverse, or to one and its inverse
+    more = {3: ([alone, alone], [pairs]), 4: ([alone, alone, alone], [alone, pairs])}[degree]
+    first = classes(group) == every
+    kinds = [[alone[first[own]], *rest] for rest in more]
+    if degree == 4:
+        kinds.append([pairs[first[half]], pairs])
+    for kind in kinds:
+        shape = tuple(map(len, kind))
+        count = prod(shape)
+        places = np.arange(count) if count <= _SETS else random.integers(count, size=_SETS)
+        rows = np.unravel_index(places, shape)
+        sets = np.concatenate([part[row] for part, row in zip(kind, rows, strict=True)], axis=1)
+        rising = np.ones(len(sets), dtype=bool)  # of the same parts, each set once
+        for one, two, a, b in zip(kind[1:], kind[2:], rows[1:], rows[2:], strict=False):
+            rising &= (a < b) if one is two else True
+        distinct = (np.diff(np.sort(sets, axis=1), axis=1) > 0).all(axis=1)
+        yield sets[rising & distinct].astype(np.int32)
+
+
+def classes(group: Group) -> np.ndarray:
+    """Return the least conjugate of each element or of its inverse, shape (N,)."""
+    every = np.arange(group.order)
+    inverse = group.inverse(every)
+    maps = [inverse, *(group.multiply(group.multiply(inverse[one], every), one) for one in generating(group))]
+    least, before = every.copy(), np.zeros(0)
+    while not np.array_equal(least, before):
+        before = least.copy()
+        for image in maps:
+            np.minimum.at(least, image, before)
+            least = np.minimum(least, least[image])
+    return least
+
+
 @attrs.define
 class Climb:
     """The search of one size and degree: the least T_B by steps of the known rows, and the rows found so far."""
@@ -129,6 +187,7 @@ class Climb:
     degree: int
     evaluations: int
     known: dict[int, Fraction]
+    given: int = 0  # the seed
     found: list[Row] = attrs.field(factory=list)
     climbs: int = 0
 
@@ -158,7 +217,7 @@ class Climb:
     def seed(self) -> int:
         """Return the seed of the next climb."""
         self.climbs += 1
-        return (self.nodes * 64 + self.degree) << 32 | self.climbs
+        return (self.given << 22 | self.nodes * 64 + self.degree) << 32 & _WORD | self.climbs
 
     def add(self, steps: int, load: int, expression: str) -> None:
         """Keep a result."""
@@ -183,32 +242,30 @@ class Climb:
             for target in range(self.least, min(self.fastest, self.least + _SLACK)):
                 self._lift(m, target)
 
-    def mirrored(self, periods: range) -> None:
-        """Climb to polycirculants whose links come in pairs, v and -v periods further.
-
-        So the nodes have a mirror image, which exchanges the links of a pair. Then half as many loads must be equal.
-        """
+    def turned(self, periods: range) -> None:
+        """Climb to polycirculants that turns keep, of every one of these periods that the size has."""
         for m in periods:
             if self.nodes % m or self.nodes // m < 3:
                 continue
-            while self.least > self.bound and self._lift(m, self.least - 1, mirrored=True):
-                pass
-            self._optimal(m, None, mirrored=True)
-            for target in range(self.least, min(self.fastest, self.least + _SLACK)):
-                self._lift(m, target, mirrored=True)
+            for turn in turns(self.nodes // m, m, self.degree):
+                while self.least > self.bound and self._lift(m, self.least - 1, turn=turn):
+                    pass
+                self._optimal(m, None, turn)
+                for target in range(self.least, min(self.fastest, self.least + _SLACK)):
+                    self._lift(m, target, turn=turn)
 
-    def _optimal(self, m: int, shape: Sequence[tuple[int, int]] | None, mirrored: bool = False) -> None:
+    def _optimal(self, m: int, shape: Sequence[tuple[int, int]] | None, turn: Turn | None = None) -> None:
         """Climb to lifts of fewer steps at the least T_B, as long as there are some."""
         before = _STEPS
         while self.bound < self.fastest < before:
             before = self.fastest
-            self._lift(m, min(before - 1, 2 * self.bound + 2), shape, mirrored)
+            self._lift(m, min(before - 1, 2 * self.bound + 2), shape, turn)
 
     def _lift(
-        self, m: int, target: int, shape: Sequence[tuple[int, int]] | None = None, mirrored: bool = False
+        self, m: int, target: int, shape: Sequence[tuple[int, int]] | None = None, turn: Turn | None = None
     ) -> bool:
         """Climb to lifts of period m, with a shape's links between classes; return whether one is better than known."""
-        given = _Lift(-1 if mirrored else len(shape or ()))
+        given = _Lift(len(shape or ()))
         for place, (one, two) in enumerate(shape or ()):
             given.link[place] = _Link(one, two, 0, 0)
         best = (_BestLift * _STEPS)()
@@ -216,7 +273,7 @@ class Climb:
             one.load = load
         self.library.climb_lift(
             self.nodes, m, self.degree, target, self.evaluations, _PATIENCE, self.seed(), ctypes.byref(best),
-            ctypes.byref(given),
+            ctypes.byref(given), ctypes.byref(_Turn.of(turn)),
         )  # fmt: skip
         better = [(steps, one) for steps, one in enumerate(best) if one.lift.count]
         for steps, one in better:
@@ -273,6 +330,23 @@ class Climb:
                 generators = elements.numbers[list(one.set[: self.degree])].tolist()
                 self.add(steps, one.load, cayley_expression(elements.group, generators))
         return value
+
+    def complete(self, groups: Sequence[Group]) -> None:
+        """Try all Cayley graphs of 3 or 4 links of the groups."""
+        every = np.arange(self.nodes)
+        for group in groups:
+            right = np.ascontiguousarray(group.multiply(every, every[:, None]).astype(np.uint16))
+            for sets in every_set(group, self.degree):
+                best = (_Set * _STEPS)()
+                for one, load in zip(best, self.loads(), strict=True):
+                    one.load, one.set[0] = load, -1
+                limit = min(self.fastest, 2 * self.bound + _SLACK)
+                self.library.try_sets(
+                    right.ctypes.data, self.nodes, self.degree, sets.ctypes.data, len(sets), limit, ctypes.byref(best)
+                )
+                for steps, one in enumerate(best):
+                    if one.set[0] >= 0:
+                        self.add(steps, one.load, cayley_expression(group, list(one.set[: self.degree])))
 
     # ---- inserted nodes
 
@@ -397,15 +471,18 @@ def searched(
         if nodes <= 2 * degree or nodes * degree % 2:
             continue
         both = sorted((row for row in rows.get(nodes, []) if row.bidirectional), key=lambda row: -row.T_B)
-        climb = Climb(loaded, nodes, degree, given.evaluations, {row.T_L: row.T_B for row in both})
+        climb = Climb(loaded, nodes, degree, given.evaluations, {row.T_L: row.T_B for row in both}, given.seed)
         if given.family == "lifts":
             climb.lifts(periods)
-        elif given.family == "mirrored":
-            climb.mirrored(periods)
+        elif given.family == "turned":
+            climb.turned(periods)
         elif given.family == "cayley":
             groups = groups_of_order(nodes, given.groups)
             some = [one for one in groups if not isinstance(one, Translations)] or groups
             climb.cayley([Elements.of(group) for group in some])
+        elif given.family == "complete":
+            groups = groups_of_order(nodes, given.groups)
+            climb.complete([one for one in groups if not isinstance(one, Translations)])
         elif given.family == "exchanges":
             larger = [row for row in rows.get(nodes + 1 + degree % 2, []) if row.bidirectional]
             if larger and nodes <= given.periods:
@@ -429,13 +506,14 @@ def sizes_of(text: str) -> list[int]:
 def main(words: Sequence[str] | None = None) -> int:
     """Search the sizes of a degree."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("family", choices=("lifts", "mirrored", "cayley", "inserted", "exchanges"))
+    parser.add_argument("family", choices=("lifts", "turned", "cayley", "complete", "inserted", "exchanges"))
     parser.add_argument("-d", "--degree", type=int, required=True)
     parser.add_argument("-n", "--nodes", type=sizes_of, required=True)
     parser.add_argument("--database", required=True)
     parser.add_argument("--evaluations", type=int, default=3000, help="of each climb")
     parser.add_argument("--periods", type=int, default=10, help="the largest period of polycirculants")
     parser.add_argument("--least-period", type=int, default=2, help="the smallest period of polycirculants")
+    parser.add_argument("--seed", type=int, default=0, help="of the random numbers: another one, other climbs")
     parser.add_argument("--tries", type=int, default=1, help="annealings of each period")
     parser.add_argument("--groups", type=int, default=24, help="of one order")
     given = parser.parse_args(words)

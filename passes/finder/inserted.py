@@ -15,7 +15,8 @@ from .bits import MOST_LINKS, balls
 from .evaluate import load_unit
 from .exclude import NOTHING, Excluded
 from .found import Found, pareto
-from .polycirculants import Lift, below, best_lifts, periods
+from .polycirculants import Lift, best_lifts, periods
+from .turns import below
 
 __all__ = ["search_inserted"]
 

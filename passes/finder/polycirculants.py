@@ -6,7 +6,8 @@ also if all groups of order N are nearly abelian. Their cost is that of m nodes.
 
 A climb replaces a voltage, or exchanges the ends of two links of the small graph. It first brings all nodes near, one
 step nearer each time, then lowers the bandwidth time within a number of steps. Between, it climbs to the least
-bandwidth time from small graphs whose nodes are all alike (:mod:`.shapes`), and replaces only voltages.
+bandwidth time from small graphs whose nodes are all alike (:mod:`.shapes`), and replaces only voltages; and from graphs
+that a turn keeps (:mod:`.turns`), and replaces cycles of links.
 """
 
 from __future__ import annotations
@@ -24,27 +25,33 @@ from .evaluate import load_unit
 from .exclude import NOTHING, Excluded
 from .found import Found, pareto
 from .shapes import PERIODS, shapes
+from .turns import Link, Turn, below, completed, turns
 
-__all__ = ["Lift", "below", "best_lifts", "draw", "periods", "search_polycirculants", "shaped"]
+__all__ = ["Lift", "best_lifts", "draw", "periods", "search_polycirculants", "shaped", "turned"]
 
 #: periods that are tried, the nearest that divide the number of nodes
 _PERIODS = (2, 4, 6, 10, 16)
 _LEAST_COPIES = 3
 _PATIENCE = 150  # evaluations without progress before a climb starts anew
-_SHAPED_SHARE = 3  # of all evaluations one in this number is for each: first graphs, shapes, less bandwidth time
+_SHARE = 4  # of all evaluations one in this number is for each: first graphs, shapes, turns, less bandwidth time
+_TURNED = 50  # evaluations of a turn
+_DRAWS = 20  # tries to draw a graph that a turn keeps
 _FARTHEST = 6  # times Moore's bound: steps up to which a first graph is searched
-
-Link = tuple[int, int]
 
 
 @attrs.frozen
 class Lift:
-    """A polycirculant: links from nodes 0 .. period-1 to any node; those of the other nodes are their shifts."""
+    """A polycirculant: links from nodes 0 .. period-1 to any node; those of the other nodes are their shifts.
+
+    If a ``turn`` keeps it, ``some`` are the links whose cycles are all.
+    """
 
     nodes: int
     degree: int
     period: int
     links: tuple[Link, ...]
+    turn: Turn | None = None
+    some: tuple[Link, ...] = ()
 
     @property
     def neighbours(self) -> list[list[int]] | None:
@@ -102,13 +109,28 @@ def shaped(nodes: int, period: int, shape: Sequence[Link], random: Random) -> Li
     return Lift(nodes, degree, period, links)
 
 
-def below(bound: int, random: Random) -> int:
-    """Return a number from 0 to bound - 1, the same for every version of Python."""
-    return int(random.random() * bound)
+def turned(nodes: int, degree: int, turn: Turn, some: Sequence[Link], random: Random) -> Lift | None:
+    """Return a random lift that a turn keeps, with the cycles of ``some`` links; None if none is drawn soon.
+
+    Its links may be parallel.
+    """
+    for _ in range(_DRAWS):
+        found = completed(nodes, degree, turn, some, random)
+        if found is not None:
+            return Lift(nodes, degree, len(turn.next), tuple(found[1]), turn, tuple(found[0]))
+    return None
 
 
 def _changed(lift: Lift, random: Random, keep: bool = False) -> Lift:
-    """Return the lift with another voltage, or unless its shape is to ``keep`` with the ends of two links exchanged."""
+    """Return the lift with another voltage, or unless its shape is to ``keep`` with the ends of two links exchanged.
+
+    Of a lift that a turn keeps, one or two cycles of links are replaced.
+    """
+    if lift.turn is not None:
+        some = list(lift.some)
+        for _ in range(min(1 + below(2, random), len(some))):
+            some.pop(below(len(some), random))
+        return turned(lift.nodes, lift.degree, lift.turn, some, random) or lift
     links, copies, m = list(lift.links), lift.nodes // lift.period, lift.period
     first = below(len(links), random)
     tail, head = links[first]
@@ -215,6 +237,15 @@ class _Search:
         while self.left > max(end, 0):
             target = self._lighter(shaped(self.nodes, period, shape, self.random), target, end, keep=True)
 
+    def turn(self, turn: Turn, evaluations: int, most: int) -> None:
+        """Lower the load of lifts that a turn keeps, within fewer steps once it is the least."""
+        end, target = self.left - evaluations, most
+        while self.left > max(end, 0):
+            lift = turned(self.nodes, self.degree, turn, (), self.random)
+            if lift is None:
+                return
+            target = self._lighter(lift, target, end)
+
     def _lighter(self, lift: Lift, target: int, end: int, keep: bool = False) -> int:
         far = load_unit(self.degree) * self.nodes  # more than any load
         value, waited = far * self.nodes * self.nodes, 0
@@ -258,13 +289,19 @@ def best_lifts(nodes: int, degree: int, *, evaluations: int, seed: int) -> dict[
         return {}
     bound = moore_graph_steps(nodes, degree)
     for period in tried:
-        search.approach(period, evaluations // (_SHAPED_SHARE * len(tried)), _FARTHEST * bound)
+        search.approach(period, evaluations // (_SHARE * len(tried)), _FARTHEST * bound)
     some = [m for m in PERIODS if nodes % m == 0 and nodes // m >= _LEAST_COPIES]
     kinds = [(m, shape) for m in some for shape in shapes(m, degree)]
     for period, shape in kinds:
         most = 2 * bound + 1 if search.fastest is None else search.fastest - 1
         if most >= bound:
-            search.shape(period, shape, evaluations // (_SHAPED_SHARE * len(kinds)), most)
+            search.shape(period, shape, evaluations // (_SHARE * len(kinds)), most)
+    kept = sorted((turn for m in tried for turn in turns(nodes // m, m, degree)), key=lambda turn: turn.cycles)
+    kept = kept[: max(evaluations // (_SHARE * _TURNED), 1)]
+    for turn in kept:
+        most = 2 * bound + 1 if search.fastest is None else search.fastest - 1
+        if most >= bound:
+            search.turn(turn, evaluations // (_SHARE * len(kept)), most)
     for number, period in enumerate(tried):
         most = max(search.best, default=bound) + 2 * bound if search.fastest is None else search.fastest - 1
         search.lighten(period, search.left // (len(tried) - number), most)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import shutil
 from fractions import Fraction
+from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import attrs
 import numpy as np
@@ -13,6 +15,7 @@ from places import benchmark
 
 import collc
 from collc.passes.finder.database import Row, parse_rows
+from collc.passes.finder.groups import groups_of_order
 from collc.passes.finder.measure import row_mistakes
 
 climb = benchmark("climb")
@@ -60,21 +63,42 @@ def test_odd_sizes_without_other_groups_have_polycirculants_that_meet_the_bound(
 
 
 @pytest.mark.parametrize(("degree", "sizes"), [(3, "24,60"), (4, "57,75"), (6, "45")])
-def test_links_in_pairs_have_a_mirror_image(tmp_path: Path, degree: int, sizes: str) -> None:
-    """Node a + m x goes to a - m x, for the classes a of the m nodes that the ring repeats."""
-    search(tmp_path, "mirrored", degree, sizes, "--periods", "6")
+def test_turned_polycirculants_are_kept_by_a_turn(tmp_path: Path, degree: int, sizes: str) -> None:
+    search(tmp_path, "turned", degree, sizes, "--periods", "6")
     found = rows(tmp_path, degree)
     assert {int(size) for size in sizes.split(",")} == {row.nodes for row in found}
     for row in found:
         assert not row_mistakes(row, collc.topology)
         network, period = collc.topology(row.expression), row.expression.count("{")
         links = set(zip(network.src.tolist(), network.dst.tolist(), strict=True))
-        assert links == {(mirror(a, row.nodes, period), mirror(b, row.nodes, period)) for a, b in links}
+        turns = climb.turns(row.nodes // period, period, degree)
+        assert any({(turned(a, turn, row.nodes, period), turned(b, turn, row.nodes, period)) for a, b in links} == links
+                   for turn in turns)  # fmt: skip
     assert any(row.T_B == Fraction(row.nodes - 1, row.nodes) for row in found)
 
 
-def mirror(node: int, nodes: int, period: int) -> int:
-    return (2 * (node % period) - node) % nodes
+def turned(node: int, turn: Any, nodes: int, period: int) -> int:  # Any: a structure of C
+    place, kind = divmod(node, period)
+    return (turn.times * place % (nodes // period)) * period + turn.next[kind]
+
+
+def test_classes_in_fewer_cycles_reach_the_least_bandwidth_time_sooner(tmp_path: Path) -> None:
+    """1,245 = 3 * 5 * 83 nodes, for which all groups are cyclic: the fastest circulant takes 25 steps."""
+    search(tmp_path, "turned", 4, "1245", "--periods", "3")
+    optimal = [row.T_L for row in rows(tmp_path, 4) if row.T_B == Fraction(1244, 1245)]
+    assert min(optimal) <= 12
+
+
+def test_every_set_of_a_small_group_has_a_conjugate_that_is_tried() -> None:
+    group = groups_of_order(24)[0]
+    every = np.arange(24)
+    inverse = group.inverse(every)
+    for degree in (3, 4):
+        tried = {tuple(sorted(own)) for sets in climb.every_set(group, degree) for own in sets.tolist()}
+        wanted = {own for own in combinations(range(1, 24), degree) if set(inverse[list(own)].tolist()) == set(own)}
+        images = [group.multiply(group.multiply(inverse[one], every), one).tolist() for one in range(24)]
+        conjugates = {tuple(sorted(image[one] for one in own)) for own in tried for image in images}
+        assert tried <= wanted == conjugates
 
 
 def test_another_search_finds_nothing_worse_and_keeps_the_bytes(folder: Path) -> None:
