@@ -21,6 +21,7 @@ from collc.ir.group import Group, parse_group
 from collc.ir.spec import Problem
 from collc.ir.topology import LinkClass, Topology
 from collc.ir.verify import verify_schedule
+from collc.passes.finder.database import parse_rows, shipped
 from collc.passes.finder.evaluate import (
     Evaluator,
     bfb_cost,
@@ -294,3 +295,33 @@ def test_the_rate_of_alltoall_is_a_third_objective() -> None:
     assert ["b", "c", "d"] == [p.expression for p in pareto(rows, alltoall=True)]
     assert ["b", "c"] == [p.expression for p in pareto(rows)]
     assert not dominates(rows[1], rows[3], alltoall=True)
+
+
+# ---- the least bandwidth time
+
+
+def at_each_distance(topology: Topology) -> np.ndarray:
+    """Return how many ranks each rank receives from over 1, 2, .. hops, shape (ranks, steps)."""
+    distances = topology.distances
+    return np.stack([(distances == step).sum(axis=0) for step in range(1, int(distances.max()) + 1)], axis=1)
+
+
+@given(regular())
+@settings(max_examples=examples(200))
+def test_bandwidth_time_is_at_least_the_sum_of_the_most_ranks_at_each_distance(network: Topology) -> None:
+    """So it is the least only if all ranks have equally many others at each distance."""
+    number, bandwidth = at_each_distance(network), bfb_cost(network)[1]
+    least = Fraction(network.num_ranks - 1, network.num_ranks)
+    assert bandwidth >= Fraction(int(number.max(axis=0).sum()), network.num_ranks) >= least
+    if bandwidth == least:
+        assert (number == number[0]).all()
+
+
+@pytest.mark.parametrize("degree", [3, 4, 6])
+def test_shipped_networks_of_the_least_bandwidth_time_have_ranks_alike(degree: int) -> None:
+    rows = [row for row in parse_rows(shipped(degree) or "", degree, "shipped")
+            if row.bidirectional and row.T_B == Fraction(row.nodes - 1, row.nodes) and "polycirculant" in row.expression
+            ]  # fmt: skip
+    for row in rows[:: len(rows) // 4]:
+        number = at_each_distance(collc.topology(row.expression))
+        assert (number == number[0]).all()

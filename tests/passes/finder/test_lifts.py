@@ -28,8 +28,9 @@ from collc.passes.finder.exclude import Excluded
 from collc.passes.finder.found import dominates
 from collc.passes.finder.inserted import search_inserted
 from collc.passes.finder.measure import bfb_costs, row_mistakes
-from collc.passes.finder.polycirculants import Lift, best_lifts, draw, periods, search_polycirculants, shaped
+from collc.passes.finder.polycirculants import Lift, best_lifts, draw, periods, search_polycirculants, shaped, turned
 from collc.passes.finder.shapes import PERIODS, shapes
+from collc.passes.finder.turns import turns
 from collc.passes.synthesis.breadth_first.bfb import BFB
 
 # ---- exact costs
@@ -140,6 +141,48 @@ def test_shapes_give_odd_sizes_networks_of_the_least_bandwidth_time() -> None:
     steps, (_, lift) = min((steps, one) for steps, one in best.items() if one[0] == 3 * 56)
     assert 4 == steps and 3 == lift.period
     assert (4, Fraction(56, 57)) == bfb_cost(collc.topology(lift.expression))
+
+
+@given(st.integers(3, 40), st.integers(1, 12), st.integers(3, 6))
+def test_a_turn_has_its_order_on_places_and_classes(copies: int, m: int, degree: int) -> None:
+    for turn in turns(copies, m, degree):
+        nodes, images = copies * m, list(range(copies * m))
+        for _ in range(turn.order):
+            images = [turn.image(node, nodes) for node in images]
+        assert images == list(range(nodes)) and turn.order == multiplicative_order(turn.times, copies)
+        assert sorted(turn.next) == list(range(m))
+
+
+def multiplicative_order(unit: int, copies: int) -> int:
+    return next(order for order in range(1, copies + 1) if pow(unit, order, copies) == 1)
+
+
+@given(st.sampled_from([(12, 3), (18, 4), (20, 6), (33, 4), (35, 4), (45, 4), (40, 5)]), st.integers(0, 999))
+def test_a_turn_keeps_its_lifts(drawn: tuple[int, int], seed: int) -> None:
+    nodes, degree = drawn
+    for m in periods(nodes):
+        for turn in turns(nodes // m, m, degree):
+            lift = turned(nodes, degree, turn, (), Random(seed))
+            if lift is None or lift.neighbours is None:
+                continue
+            links = {(a, b) for a in range(nodes) for b in neighbours_of(lift, a)}
+            assert links == {(turn.image(a, nodes), turn.image(b, nodes)) for a, b in links}
+            assert links == {(b, a) for a, b in links} and len(links) == nodes * degree
+            again = turned(nodes, degree, turn, lift.some, Random(seed + 1))
+            assert again is not None and again.links == lift.links  # its cycles give all
+
+
+def neighbours_of(lift: Lift, node: int) -> list[int]:
+    first = node % lift.period
+    assert lift.neighbours is not None
+    return [(head + node - first) % lift.nodes for head in lift.neighbours[first]]
+
+
+def test_turns_give_sizes_of_few_groups_networks_of_little_bandwidth_time() -> None:
+    """1,245 = 3 * 5 * 83 nodes: all groups are cyclic, and the fastest circulant takes 25 steps."""
+    best = best_lifts(1245, 4, evaluations=2000, seed=0)
+    load, lift = best[min(steps for steps, (load, _) in best.items() if load * 4 <= 1245 * 12 * Fraction(101, 100))]
+    assert lift.turn is not None and (10, Fraction(load * 4, 12 * 1245)) >= bfb_cost(collc.topology(lift.expression))
 
 
 @pytest.mark.parametrize(("nodes", "degree"), [(53, 4), (34, 3), (47, 6)])
