@@ -242,12 +242,18 @@ class Climb:
             for target in range(self.least, min(self.fastest, self.least + _SLACK)):
                 self._lift(m, target)
 
-    def turned(self, periods: range) -> None:
-        """Climb to polycirculants that turns keep, of every one of these periods that the size has."""
+    def turned(self, periods: range, optimal: bool = False) -> None:
+        """Climb to polycirculants that turns keep, of every one of these periods that the size has.
+
+        ``optimal`` are only the climbs to fewer steps at the least T_B.
+        """
         for m in periods:
             if self.nodes % m or self.nodes // m < 3:
                 continue
             for turn in turns(self.nodes // m, m, self.degree):
+                if optimal:
+                    self._optimal(m, None, turn)
+                    continue
                 while self.least > self.bound and self._lift(m, self.least - 1, turn=turn):
                     pass
                 self._optimal(m, None, turn)
@@ -475,7 +481,7 @@ def searched(
         if given.family == "lifts":
             climb.lifts(periods)
         elif given.family == "turned":
-            climb.turned(periods)
+            climb.turned(periods, given.optimal)
         elif given.family == "cayley":
             groups = groups_of_order(nodes, given.groups)
             some = [one for one in groups if not isinstance(one, Translations)] or groups
@@ -514,6 +520,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--periods", type=int, default=10, help="the largest period of polycirculants")
     parser.add_argument("--least-period", type=int, default=2, help="the smallest period of polycirculants")
     parser.add_argument("--seed", type=int, default=0, help="of the random numbers: another one, other climbs")
+    parser.add_argument("--optimal", action="store_true", help="turned: only for the least bandwidth time")
     parser.add_argument("--tries", type=int, default=1, help="annealings of each period")
     parser.add_argument("--groups", type=int, default=24, help="of one order")
     given = parser.parse_args(words)
