@@ -3,7 +3,7 @@
     python benchmarks/climb.py lifts -d 6 -n 5..2001 --database my/      # polycirculants
     python benchmarks/climb.py turned -d 4 -n 5..2001 --database my/     # those that a turn of the ring keeps
     python benchmarks/climb.py cayley -d 6 -n 5..2001 --database my/     # Cayley graphs
-    python benchmarks/climb.py complete -d 3 -n 5..2001 --database my/   # all Cayley graphs of 3 or 4 links
+    python benchmarks/climb.py complete -d 3 -n 5..2001 --database my/   # all of few links, or all circulants
     python benchmarks/climb.py inserted -d 6 -n 5..2001 --database my/   # a node or two more than a row has
     python benchmarks/climb.py exchanges -d 3 -n 34..201 --database my/  # any networks, by exchanges of links' ends
 
@@ -55,6 +55,7 @@ _PATIENCE = 300  # evaluations without progress before a climb starts anew
 _WRITTEN = 50  # sizes between two writes
 _POOL = 200  # pairs of elements of a group that sets are drawn from
 _SETS = 1_000_000  # of one kind of a group
+_GENERAL = 4  # links up to which all groups are tried completely
 _CLIMBED = 4  # groups, those whose random sets are the best
 _SLACK = 4  # steps above the fewest, within which bandwidth time is lowered
 _HEAT = (4.0, 0.5)  # pairs of nodes: the first and the last temperature of an annealing
@@ -136,21 +137,22 @@ class Elements:
 
 
 def every_set(group: Group, degree: int) -> Iterator[np.ndarray]:
-    """Yield all sets of 3 or 4 elements with their inverses, shape (sets, d), by kind: one of each set's conjugates.
+    """Yield all sets of d elements with their inverses, shape (sets, d), by kind: one of each set's images.
 
-    A set and its conjugates give the same graph. So the first element is the first of its class. Of a kind with more
-    than :data:`_SETS` sets they are random ones.
+    A set and its images under an automorphism give the same graph. So the first element is the first of its class. Five
+    or more elements are pairs only. Of a kind with more than :data:`_SETS` sets they are random ones.
     """
     every = np.arange(group.order)
     inverse, random = group.inverse(every), np.random.Generator(np.random.PCG64(group.order))
     own, half = every[1:][inverse[1:] == every[1:]], every[inverse > every]
     alone, pairs = own[:, None], np.stack([half, inverse[half]], axis=1)
-    # what is added to an element that is its own inverse, or to one and its inverse
-    more = {3: ([alone, alone], [pairs]), 4: ([alone, alone, alone], [alone, pairs])}[degree]
     first = classes(group) == every
-    kinds = [[alone[first[own]], *rest] for rest in more]
-    if degree == 4:
-        kinds.append([pairs[first[half]], pairs])
+    led_alone, led = alone[first[own]], pairs[first[half]]
+    kinds = [[led, *[pairs] * (degree // 2 - 1)]] if degree % 2 == 0 else []
+    if degree == 3:
+        kinds += [[led_alone, alone, alone], [led_alone, pairs]]
+    elif degree == 4:
+        kinds += [[led_alone, alone, alone, alone], [led_alone, alone, pairs]]
     for kind in kinds:
         shape = tuple(map(len, kind))
         count = prod(shape)
@@ -165,8 +167,12 @@ def every_set(group: Group, degree: int) -> Iterator[np.ndarray]:
 
 
 def classes(group: Group) -> np.ndarray:
-    """Return the least conjugate of each element or of its inverse, shape (N,)."""
+    """Return the least image of each element under some automorphisms and inversion, shape (N,): all of a cyclic group,
+    those by conjugation of others.
+    """
     every = np.arange(group.order)
+    if isinstance(group, Translations) and len(group.shape) == 1:
+        return np.gcd(every, group.order) % group.order
     inverse = group.inverse(every)
     maps = [inverse, *(group.multiply(group.multiply(inverse[one], every), one) for one in generating(group))]
     least, before = every.copy(), np.zeros(0)
@@ -338,7 +344,7 @@ class Climb:
         return value
 
     def complete(self, groups: Sequence[Group]) -> None:
-        """Try all Cayley graphs of 3 or 4 links of the groups."""
+        """Try all Cayley graphs of 3 or 4 links of the groups; of more links, circulants."""
         every = np.arange(self.nodes)
         for group in groups:
             right = np.ascontiguousarray(group.multiply(every, every[:, None]).astype(np.uint16))
@@ -487,8 +493,9 @@ def searched(
             some = [one for one in groups if not isinstance(one, Translations)] or groups
             climb.cayley([Elements.of(group) for group in some])
         elif given.family == "complete":
-            groups = groups_of_order(nodes, given.groups)
-            climb.complete([one for one in groups if not isinstance(one, Translations)])
+            circulants = [Translations((nodes,))]
+            others = [one for one in groups_of_order(nodes, given.groups) if not isinstance(one, Translations)]
+            climb.complete(circulants + others if degree <= _GENERAL else circulants)
         elif given.family == "exchanges":
             larger = [row for row in rows.get(nodes + 1 + degree % 2, []) if row.bidirectional]
             if larger and nodes <= given.periods:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from fractions import Fraction
 from itertools import combinations
+from math import gcd
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 from places import benchmark
 
 import collc
+from collc.ir.group import Translations
 from collc.passes.finder.database import Row, parse_rows
 from collc.passes.finder.groups import groups_of_order
 from collc.passes.finder.measure import row_mistakes
@@ -89,16 +91,31 @@ def test_classes_in_fewer_cycles_reach_the_least_bandwidth_time_sooner(tmp_path:
     assert min(optimal) <= 12
 
 
-def test_every_set_of_a_small_group_has_a_conjugate_that_is_tried() -> None:
+@pytest.mark.parametrize("degree", [3, 4])
+def test_every_set_of_a_small_group_has_a_conjugate_that_is_tried(degree: int) -> None:
     group = groups_of_order(24)[0]
     every = np.arange(24)
     inverse = group.inverse(every)
-    for degree in (3, 4):
-        tried = {tuple(sorted(own)) for sets in climb.every_set(group, degree) for own in sets.tolist()}
-        wanted = {own for own in combinations(range(1, 24), degree) if set(inverse[list(own)].tolist()) == set(own)}
-        images = [group.multiply(group.multiply(inverse[one], every), one).tolist() for one in range(24)]
-        conjugates = {tuple(sorted(image[one] for one in own)) for own in tried for image in images}
-        assert tried <= wanted == conjugates
+    tried = {tuple(sorted(own)) for sets in climb.every_set(group, degree) for own in sets.tolist()}
+    closed = {own for own in combinations(range(1, 24), degree) if set(inverse[list(own)].tolist()) == set(own)}
+    images = [group.multiply(group.multiply(inverse[one], every), one).tolist() for one in range(24)]
+    assert tried <= closed == {tuple(sorted(image[one] for one in own)) for own in tried for image in images}
+
+
+@pytest.mark.parametrize(("nodes", "degree"), [(15, 4), (16, 4), (13, 6), (18, 6)])
+def test_every_circulant_is_a_multiple_of_one_that_is_tried(nodes: int, degree: int) -> None:
+    tried = {tuple(sorted(own)) for sets in climb.every_set(Translations((nodes,)), degree) for own in sets.tolist()}
+    closed = {own for own in combinations(range(1, nodes), degree) if {-one % nodes for one in own} == set(own)}
+    units = [unit for unit in range(nodes) if gcd(unit, nodes) == 1]
+    found = {tuple(sorted(unit * one % nodes for one in own)) for own in tried for unit in units}
+    assert tried <= closed  # of six elements, only pairs are tried
+    assert found == {own for own in closed if degree == 4 or all(2 * one != nodes for one in own)}
+
+
+def test_all_circulants_of_a_prime_have_one_of_eight_steps(tmp_path: Path) -> None:
+    """547 nodes with 6 links: twice Moore's bound is 10, and a climb finds 9 steps."""
+    search(tmp_path, "complete", 6, "547")
+    assert min(row.T_L for row in rows(tmp_path, 6) if row.T_B == Fraction(546, 547)) == 8
 
 
 def test_another_search_finds_nothing_worse_and_keeps_the_bytes(folder: Path) -> None:
