@@ -11,6 +11,7 @@ from fractions import Fraction
 
 from collc.ir.costs.bounds import moore_graph_steps, moore_steps
 from collc.passes.finder.database import DEGREES, LARGEST, Row, parse_rows, shipped
+from collc.passes.finder.groups import has_other_groups
 
 from ..files.stdout import write_stdout
 
@@ -56,12 +57,13 @@ The table has the networks with links both ways, up to {LARGEST:,} nodes:
 
 * `at most twice the bound` is the number of sizes in which a network takes the least bandwidth time, (N-1)/N, in at
   most twice the steps of Moore's bound. `1 % more` also counts sizes in which such a network takes at most 1 % more
-  bandwidth time.
+  bandwidth time. `abelian only` counts the sizes with no network at most twice the bound, and of which all groups are
+  abelian ([why](finder.md#why-some-sizes-have-no-fast-network-of-the-least-bandwidth-time)).
 * The other columns are steps above the bound, as means over all sizes: of the fastest network that takes the least
   bandwidth time, and of the fastest of all.
 
-| degree | sizes | at most twice the bound | 1 % more | least bandwidth time, steps above | fewest steps, above |
-|---|---|---|---|---|---|
+| degree | sizes | at most twice the bound | abelian only | 1 % more | steps above, least time | steps above, fewest |
+|---|---|---|---|---|---|---|
 """
 _STEPS = f"""
 
@@ -110,11 +112,12 @@ def near(degree: int) -> str:
         if row.T_B == Fraction(row.nodes - 1, row.nodes):
             optimal[row.nodes] = min(row.T_L, optimal.get(row.nodes, row.T_L))
     bound = {nodes: moore_graph_steps(nodes, degree) for nodes in fewest}
-    within = sum(steps <= 2 * bound[nodes] for nodes, steps in optimal.items())
+    within = {nodes for nodes, steps in optimal.items() if steps <= 2 * bound[nodes]}
+    abelian = sum(not has_other_groups(nodes) for nodes in fewest.keys() - within)
     above = [
         Fraction(sum(steps - bound[nodes] for nodes, steps in found.items()), len(found)) for found in (optimal, fewest)
     ]
-    counts = " | ".join(f"{count:,}" for count in (len(fewest), within, len(nearly)))
+    counts = " | ".join(f"{count:,}" for count in (len(fewest), len(within), abelian, len(nearly)))
     return f"| {degree} | {counts} | {float(above[0]):.2f} | {float(above[1]):.2f} |"
 
 

@@ -119,6 +119,9 @@ def _load(fresh: int, brought: Sequence[int], degree: int) -> int:
     if not fresh:
         return 0
     own = [fresh & ball for ball in brought]
+    counts = [ball.bit_count() for ball in own]
+    if sum(counts) == count:  # each shard has one link, as in the first steps of most networks
+        return max(counts) * load_unit(degree)
     union = [0] * (1 << degree)
     for some, rest, link, weight in _sets(degree):
         either = union[some] = union[rest] | own[link]

@@ -19,7 +19,7 @@ from collc.ir.group import Direct, Group, Linear, Metacyclic, Permutations, Semi
 
 from .exclude import NOTHING, Excluded
 
-__all__ = ["generating", "group_expression", "groups_of_order"]
+__all__ = ["generating", "group_expression", "groups_of_order", "has_other_groups"]
 
 _MOST_MATRICES = 4096  # tried for one shape
 _MOST_RANK = 6  # of an elementary abelian group on which a matrix acts
@@ -60,6 +60,22 @@ def groups_of_order(order: int, most: int = 96, exclude: Excluded = NOTHING) -> 
         if exclude.allows(group_expression(group)):
             found.setdefault(_fingerprint(group), group)
     return tuple(found.values())
+
+
+def has_other_groups(order: int) -> bool:
+    """Return whether there is a group of this order that is not abelian.
+
+    There is none exactly if no cube of a prime divides the order, and no prime divides p^i - 1 for a power p^i that
+    does (Dickson, Definitions of a group and a field by independent postulates, 1905).
+
+    >>> [order for order in range(1, 40, 2) if has_other_groups(order)]
+    [21, 27, 39]
+    """
+    factors = _factors(order)
+    return any(
+        most > 2 or any((prime**i - 1) % other == 0 for i in range(1, most + 1) for other in factors)
+        for prime, most in factors.items()
+    )
 
 
 def _round_robin(kinds: list[Iterator[Group]]) -> Iterator[Group]:

@@ -113,7 +113,7 @@ def test_every_circulant_is_a_multiple_of_one_that_is_tried(nodes: int, degree: 
 
 
 def test_all_circulants_of_a_prime_have_one_of_eight_steps(tmp_path: Path) -> None:
-    """547 nodes with 6 links: twice Moore's bound is 10, and a climb finds 9 steps."""
+    """547 nodes with 6 links: eight steps are twice Moore's bound, and a climb finds nine."""
     search(tmp_path, "complete", 6, "547")
     assert min(row.T_L for row in rows(tmp_path, 6) if row.T_B == Fraction(546, 547)) == 8
 

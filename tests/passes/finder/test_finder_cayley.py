@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 from sampling import every
 
 import collc
-from collc.ir.group import Metacyclic, Semidirect, parse_group
+from collc.ir.group import Metacyclic, Semidirect, Translations, parse_group
 from collc.passes.finder import evaluate
 from collc.passes.finder.automorphisms import automorphisms, orbits
 from collc.passes.finder.cayley import candidates, cayley_expression, least_steps, search_cayley
 from collc.passes.finder.climb import Draws, climb, goal
 from collc.passes.finder.evaluate import Costs, Evaluator, bfb_cost
 from collc.passes.finder.found import Found, dominates
-from collc.passes.finder.groups import _fingerprint, group_expression, groups_of_order
+from collc.passes.finder.groups import _fingerprint, group_expression, groups_of_order, has_other_groups
 from collc.passes.finder.lines import search_lines
 from collc.passes.synthesis.flow.rate import alltoall_rate
 
@@ -295,3 +295,9 @@ def test_the_seed_decides_and_nothing_else() -> None:
 
 def test_generators_are_written_ascending() -> None:
     assert "cayley(cyclic(9), {1, 2, 7})" == cayley_expression(parse_group("cyclic(9)"), [7, 1, 2])
+
+
+def test_orders_of_other_groups_are_those_with_a_listed_one() -> None:
+    for order in range(1, 300):
+        listed = any(not isinstance(group, Translations) for group in groups_of_order(order))
+        assert listed == has_other_groups(order)
