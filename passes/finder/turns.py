@@ -10,7 +10,7 @@ the turn keeps a class but not its links, the nodes of this class have links tha
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import islice
+from functools import lru_cache
 from random import Random
 
 from collc.ir.frozen import frozen
@@ -84,10 +84,9 @@ def turns(copies: int, m: int, degree: int) -> Iterator[Turn]:
     [(4, (1, 0, 2)), (4, (0, 1, 2))]
     """
     for order in range(2, _ORDERS + 1):
-        units = (unit for unit in range(copies - 1, 1, -1) if _order(unit, copies) == order)
         lengths = [length for length in range(order, 0, -1) if order % length == 0 and order <= degree * length]
         cycles = sorted(_sums(m, lengths), key=len)[:_CYCLES]
-        for unit in islice(units, _UNITS):
+        for unit in _units(copies)[order]:
             for some in cycles:
                 yield Turn(unit, order, _moved(some))
 
@@ -146,14 +145,17 @@ def _reverse(link: Link, nodes: int, m: int) -> Link:
     return head % m, (tail - (head - head % m)) % nodes
 
 
-def _order(unit: int, copies: int) -> int:
-    """Return the order of a unit of Z_copies up to :data:`_ORDERS`; 0 if it is larger, or if this is no unit."""
-    power = 1
-    for order in range(1, _ORDERS + 1):
-        power = power * unit % copies
-        if power == 1:
-            return order
-    return 0
+@lru_cache
+def _units(copies: int) -> dict[int, list[int]]:
+    """Return the largest units of Z_copies of each order up to :data:`_ORDERS`."""
+    found: dict[int, list[int]] = {order: [] for order in range(1, _ORDERS + 1)}
+    for unit in range(copies - 1, 1, -1):
+        power, order = unit, 1
+        while power != 1 and order <= _ORDERS:
+            power, order = power * unit % copies, order + 1
+        if order <= _ORDERS and len(found[order]) < _UNITS:
+            found[order].append(unit)
+    return found
 
 
 def _sums(total: int, parts: Sequence[int]) -> Iterator[tuple[int, ...]]:
