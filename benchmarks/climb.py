@@ -267,11 +267,15 @@ class Climb:
                     self._lift(m, target, turn=turn)
 
     def _optimal(self, m: int, shape: Sequence[tuple[int, int]] | None, turn: Turn | None = None) -> None:
-        """Climb to lifts of fewer steps at the least T_B, as long as there are some."""
-        before = _STEPS
-        while self.bound < self.fastest < before:
-            before = self.fastest
-            self._lift(m, min(before - 1, 2 * self.bound + 2), shape, turn)
+        """Climb to lifts of fewer steps at the least T_B, as long as there are some: of few steps, else of any."""
+        few = 2 * self.bound + 2
+        for most in (few, _STEPS - 1):
+            before = _STEPS
+            while self.bound < self.fastest < before:
+                before = self.fastest
+                self._lift(m, min(before - 1, most), shape, turn)
+            if self.fastest <= few:
+                break
 
     def _lift(
         self, m: int, target: int, shape: Sequence[tuple[int, int]] | None = None, turn: Turn | None = None
@@ -352,10 +356,10 @@ class Climb:
                 best = (_Set * _STEPS)()
                 for one, load in zip(best, self.loads(), strict=True):
                     one.load, one.set[0] = load, -1
-                limit = min(self.fastest, 2 * self.bound + _SLACK)
                 self.library.try_sets(
-                    right.ctypes.data, self.nodes, self.degree, sets.ctypes.data, len(sets), limit, ctypes.byref(best)
-                )
+                    right.ctypes.data, self.nodes, self.degree, sets.ctypes.data, len(sets), self.fastest,
+                    ctypes.byref(best),
+                )  # fmt: skip
                 for steps, one in enumerate(best):
                     if one.set[0] >= 0:
                         self.add(steps, one.load, cayley_expression(group, list(one.set[: self.degree])))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import pytest
 from sampling import EXHAUSTIVE
 
@@ -14,6 +16,21 @@ from collc.passes.finder.polycirculants import search_polycirculants
 #: primes, few times a prime, and sizes of many groups
 SIZES = [97, 206, 262, 371, 504, 807, 1054, 1459]
 EVALUATIONS = 2000 if EXHAUSTIVE else 200
+
+
+#: what the page of the finder says of links both ways: degree, nodes, steps, bandwidth time over the least
+FOUND = [
+    (6, 31, 2, "1"), (8, 57, 2, "1"), (3, 1000, 13, "1"), (4, 504, 6, "1"), (4, 885, 9, "1"), (4, 807, 9, "1"),
+    (4, 1245, 10, "1"), (3, 504, 9, "1"), (6, 547, 8, "1"), (6, 1459, 6, "1.022"), (4, 1996, 12, "1"),
+    (4, 1996, 9, "1.0075"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("degree", "nodes", "steps", "times"), FOUND)
+def test_the_page_tells_of_rows_that_there_are(degree: int, nodes: int, steps: int, times: str) -> None:
+    rows = parse_rows(shipped(degree) or "", degree, "shipped", nodes)
+    most = Fraction(times) * Fraction(nodes - 1, nodes)
+    assert any(row.bidirectional and row.T_L == steps and row.T_B <= most for row in rows)
 
 
 def searched(nodes: int, degree: int) -> list[Found]:
