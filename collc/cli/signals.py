@@ -1,8 +1,8 @@
 """Signals that end the process: the stack unwinds, temporary files are removed, and child processes end.
 
 An exception from a signal handler can be lost. Compiled modules turn an exception during their import into an
-ImportError, or clear it. Finalizers and callbacks of weak references drop it with a useless warning. So the request is
-also stored, and checked between steps and before files are written. The warning is not shown.
+ImportError, after they print it, or clear it. Finalizers and callbacks of weak references drop it with a useless
+warning. So the request is also stored, and checked between steps and before files are written. It is not shown.
 
 The exception can be delayed: handlers run between two steps of the interpreter, and one call of a compiled module may
 take minutes. So a thread receives signals at once, and ends the process if it still runs a second later.
@@ -19,7 +19,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from types import FrameType
+from types import FrameType, TracebackType
 
 __all__ = ["GRACE_SECONDS", "Signals", "Terminated"]
 
@@ -63,9 +63,10 @@ class Signals:
         before = {n: signal.getsignal(n) for n in numbers if signal.getsignal(n) in usual}
         if alone and os.name == "posix":
             self._guard(before)
-        shown = sys.unraisablehook
+        shown, printed = sys.unraisablehook, sys.excepthook
         try:
             sys.unraisablehook = partial(_unless_terminated, shown)
+            sys.excepthook = partial(_printed_unless_terminated, printed)
             for number in before:
                 signal.signal(number, self._arrived)
             yield
@@ -73,7 +74,7 @@ class Signals:
             self.raises, earlier = False, self.pending
             for number, handler in before.items():
                 signal.signal(number, signal.SIG_IGN if alone else handler)
-            sys.unraisablehook = shown
+            sys.unraisablehook, sys.excepthook = shown, printed
             if self.pending is not None and earlier is None and not alone:
                 signal.raise_signal(self.pending)
 
@@ -125,3 +126,11 @@ class Signals:
 def _unless_terminated(shown: Callable[[sys.UnraisableHookArgs], object], dropped: sys.UnraisableHookArgs) -> None:
     if not isinstance(dropped.exc_value, Terminated):
         shown(dropped)
+
+
+def _printed_unless_terminated(
+    printed: Callable[[type[BaseException], BaseException, TracebackType | None], object],
+    kind: type[BaseException], value: BaseException, traceback: TracebackType | None,
+) -> None:  # fmt: skip
+    if not issubclass(kind, Terminated):
+        printed(kind, value, traceback)

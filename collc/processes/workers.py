@@ -151,7 +151,9 @@ def pool(jobs: int) -> Iterator[Executor | None]:
         executor.shutdown()
     except BaseException:
         processes.terminate()
-        executor.shutdown(wait=False)  # calls that wait are not cancelled, see `completed`
+        # Its thread closes its pipe now that no worker is left. At the end of the process, that would be a race. Calls
+        # that wait are not cancelled, see `completed`.
+        executor.shutdown()
         raise
 
 

@@ -228,18 +228,21 @@ def test_a_call_that_does_not_return_is_left_behind(number: signal.Signals, tmp_
     assert gone(child)
 
 
-#: The command, but that the signal comes while a callback runs that drops exceptions, as those of imports do.
-DROPPED = """
-import signal, sys, time, weakref
+#: how C loses an exception: callbacks as those of imports drop it, modules that are imported print it
+LOSSES = {
+    "dropped": "reference = weakref.ref(Thing(), lambda _: signal.raise_signal({number}))",
+    "printed": 'ctypes.pythonapi.PyRun_SimpleString(b"import signal; signal.raise_signal({number})")',
+}
+#: The command, but that the signal comes while its exception is lost.
+LOST = """
+import ctypes, signal, sys, time, weakref
 from collc.cli import compile as verb, main
 
 class Thing:
     pass
 
 def lost(*_, **__):
-    thing = Thing()
-    reference = weakref.ref(thing, lambda _: signal.raise_signal({number}))
-    del thing
+    {loss}
     while True:
         time.sleep(0.01)
 
@@ -251,10 +254,11 @@ sys.exit(main())
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [INT, TERM])
-def test_an_exception_that_a_callback_drops_is_not_shown(number: signal.Signals, tmp_path: Path) -> None:
+@pytest.mark.parametrize("loss", LOSSES)
+def test_an_exception_that_is_lost_in_c_is_not_shown(loss: str, number: signal.Signals, tmp_path: Path) -> None:
     (tmp_path / "in.coll").write_text(spec("biring(4)", "allreduce on t"))
     done = subprocess.run(
-        [sys.executable, "-c", DROPPED.format(number=int(number))],
+        [sys.executable, "-c", LOST.format(loss=LOSSES[loss].format(number=int(number)))],
         cwd=tmp_path, capture_output=True, timeout=GUARD_SECONDS,
     )  # fmt: skip
     assert (done.returncode, done.stdout, done.stderr) == (128 + number, b"", b"")
@@ -277,11 +281,12 @@ def test_only_the_first_signal_raises(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_who_is_not_alone_gets_the_handlers_back() -> None:
-    before = [signal.getsignal(n) for n in (INT, TERM, HUP)]
+    before, hook = [signal.getsignal(n) for n in (INT, TERM, HUP)], sys.excepthook
     with Signals().caught():
         assert signal.getsignal(TERM) not in before
     assert [signal.getsignal(n) for n in (INT, TERM, HUP)] == before
     assert signal.set_wakeup_fd(-1) == -1
+    assert sys.excepthook is hook
 
 
 def test_a_signal_that_comes_while_handlers_are_given_back_is_theirs(monkeypatch: pytest.MonkeyPatch) -> None:
