@@ -3,7 +3,7 @@
     python benchmarks/climb.py lifts -d 6 -n 5..2001 --database my/      # polycirculants
     python benchmarks/climb.py turned -d 4 -n 5..2001 --database my/     # those that a turn of the ring keeps
     python benchmarks/climb.py cayley -d 6 -n 5..2001 --database my/     # Cayley graphs
-    python benchmarks/climb.py complete -d 3 -n 5..2001 --database my/   # all of few links, or all circulants
+    python benchmarks/climb.py complete -d 3 -n 5..2001 --database my/   # all of few links, or circulants
     python benchmarks/climb.py inserted -d 6 -n 5..2001 --database my/   # a node or two more than a row has
     python benchmarks/climb.py exchanges -d 3 -n 34..201 --database my/  # any networks, by exchanges of links' ends
 
@@ -348,7 +348,7 @@ class Climb:
         return value
 
     def complete(self, groups: Sequence[Group]) -> None:
-        """Try all Cayley graphs of 3 or 4 links of the groups; of more links, circulants."""
+        """Try the Cayley graphs of these groups, all unless there are too many (:func:`every_set`)."""
         every = np.arange(self.nodes)
         for group in groups:
             right = np.ascontiguousarray(group.multiply(every, every[:, None]).astype(np.uint16))

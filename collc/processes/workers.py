@@ -151,8 +151,8 @@ def pool(jobs: int) -> Iterator[Executor | None]:
         executor.shutdown()
     except BaseException:
         processes.terminate()
-        # Its thread closes its pipe now that no worker is left. At the end of the process, that would be a race. Calls
-        # that wait are not cancelled, see `completed`.
+        # The pool's thread must end before the interpreter does, which otherwise may write into a pipe that the thread
+        # closes. Calls that wait are not cancelled, see `completed`.
         executor.shutdown()
         raise
 
