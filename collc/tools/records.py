@@ -56,9 +56,9 @@ _TWO_WAY = f"""
 The table has the networks with links both ways, up to {LARGEST:,} nodes:
 
 * `at most twice the bound` is the number of sizes in which a network takes the least bandwidth time, (N-1)/N, in at
-  most twice the steps of Moore's bound. `1 % more` also counts sizes in which such a network takes at most 1 % more
-  bandwidth time. `abelian only` counts sizes that the first column does not, and of which all groups are abelian
-  ([why](finder.md#why-some-sizes-have-no-fast-network-of-the-least-bandwidth-time)).
+  most twice the steps of Moore's bound. `abelian only` counts the other sizes of which all groups are abelian
+  ([why](finder.md#why-some-sizes-have-no-fast-network-of-the-least-bandwidth-time)). `1 % more` counts the sizes in
+  which such a network takes at most 1 % more bandwidth time.
 * The other columns are steps above the bound, as means over all sizes: of the fastest network that takes the least
   bandwidth time, and of the fastest of all.
 
