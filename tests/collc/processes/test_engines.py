@@ -124,12 +124,18 @@ def _wait_for(holds: Callable[[], bool]) -> None:
 def cluster() -> Iterator[str]:
     """The address of a scheduler on this machine with two workers."""
     distributed = pytest.importorskip("distributed", reason="Dask is not installed: pip install 'collc[dask]'")
+    dask = pytest.importorskip("dask")
     before = os.environ.get("PYTHONPATH")
     os.environ["PYTHONPATH"] = str(HELPERS)
     with contextlib.ExitStack() as stack:
+        # The cluster removes for good a worker that was lost 15 s ago and is not back. One that was killed again just
+        # then is not, and without workers the scheduler waits for ever.
+        stack.enter_context(dask.config.set({"distributed.deploy.lost-worker-timeout": "1 day"}))
         made = distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50)
         stack.enter_context(made)
         yield str(made.scheduler_address)
+        with distributed.Client(made) as client:
+            client.wait_for_workers(2, timeout=60)  # a worker that starts cannot be ended
     os.environ.pop("PYTHONPATH") if before is None else os.environ.update(PYTHONPATH=before)
 
 

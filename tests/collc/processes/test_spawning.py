@@ -36,3 +36,20 @@ def test_an_interrupt_while_workers_start_is_silent(seconds: float) -> None:
     out, err = running.communicate(timeout=60)
     if seconds:  # before, the import itself is interrupted
         assert (b"interrupted\n", b"", 0) == (out, err, running.returncode)
+
+
+KILLED = """
+import os, signal
+from collc.processes.workers import pool
+
+if __name__ == "__main__":
+    with pool(2) as processes:
+        processes.submit(abs, 1).result()
+        os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals")
+def test_nothing_is_printed_after_the_end_of_a_killed_process() -> None:
+    done = subprocess.run([sys.executable, "-c", KILLED], capture_output=True, timeout=60)  # its workers hold the pipes
+    assert (-signal.SIGKILL, b"", b"") == (done.returncode, done.stdout, done.stderr)
