@@ -131,7 +131,7 @@ def cluster() -> Iterator[str]:
         # The cluster removes for good a worker that was lost 15 s ago and is not back. One that was killed again just
         # then is not, and without workers the scheduler waits for ever.
         stack.enter_context(dask.config.set({"distributed.deploy.lost-worker-timeout": "1 day"}))
-        made = distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50)
+        made = distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=50)
         stack.enter_context(made)
         yield str(made.scheduler_address)
         with distributed.Client(made) as client:
