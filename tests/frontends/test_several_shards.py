@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 
 import collc
 from collc.frontends import coll
+from collc.frontends.coll.limits import DEFAULT_NODE_LIMIT as NODE_LIMIT
+from collc.frontends.coll.limits import STATEMENTS_PER_NODE
 from collc.ir.diagnostic import CollcError
 from collc.ir.schedule import Schedule
 
@@ -15,16 +17,16 @@ _NET = """topology net { rank r[4]; for a in 0..4, b in 0..4 { if a != b { link 
 collective c = KIND on net; schedule c using steps { BODY }"""
 
 
-def steps(body: str, kind: str = "allreduce") -> Schedule:
-    spec = coll.load("<test>", text=_NET.replace("KIND", kind).replace("BODY", body))
+def steps(body: str, kind: str = "allreduce", node_limit: int = NODE_LIMIT) -> Schedule:
+    spec = coll.load("<test>", text=_NET.replace("KIND", kind).replace("BODY", body), node_limit=node_limit)
     schedule = spec.collectives["c"].schedule.schedule
     assert isinstance(schedule, Schedule)
     return schedule
 
 
-def mistake(body: str) -> str:
+def mistake(body: str, node_limit: int = NODE_LIMIT) -> str:
     with pytest.raises(CollcError) as caught:
-        steps(body)
+        steps(body, node_limit=node_limit)
     (one,) = caught.value.diagnostics
     return f"{one.code}: {one.message} ({one.hint})"
 
@@ -102,7 +104,9 @@ def test_mistakes_name_the_form_that_is_needed(body: str, expected: str) -> None
     assert mistake(body) == expected
 
 
-@pytest.mark.slow
 def test_the_budget_counts_the_transfers_that_a_statement_stands_for() -> None:
-    body = "for s in 0..1000000 { at s: send shards 0..4 parts 0..4 of 4 from 0 to 1; }"
-    assert mistake(body).startswith("C0142")
+    most = 50 * STATEMENTS_PER_NODE
+    body = f"for s in 0..{most // 16} {{ at s: send shards 0..4 parts 0..4 of 4 from 0 to 1; }}"
+    assert mistake(body, 50).startswith(f"C0142: found more than {most} statements")
+    body = f"for s in 0..{most // 16} {{ at s: send shards 0..2 parts 0..4 of 4 from 0 to 1; }}"
+    assert len(steps(body, node_limit=50)) == most // 2
