@@ -235,23 +235,28 @@ class Climb:
 
     # ---- polycirculants
 
-    def lifts(self, periods: range) -> None:
-        """Climb to polycirculants of every one of these periods that the size has."""
+    def lifts(self, periods: range, optimal: bool = False) -> None:
+        """Climb to polycirculants of every one of these periods that the size has.
+
+        ``optimal`` are only the climbs to fewer steps at the least T_B.
+        """
         for m in periods:
             copies = self.nodes // m
             if self.nodes % m or copies < 3 or (m * self.degree % 2 and copies % 2):
                 continue
-            while self.least > self.bound and self._lift(m, self.least - 1):
+            while not optimal and self.least > self.bound and self._lift(m, self.least - 1):
                 pass
             for shape in (*shapes(m, self.degree), None):
                 self._optimal(m, shape)
+            if optimal:
+                continue
             for target in range(self.least, min(self.fastest, self.least + _SLACK)):
                 self._lift(m, target)
 
     def turned(self, periods: range, optimal: bool = False) -> None:
         """Climb to polycirculants that turns keep, of every one of these periods that the size has.
 
-        ``optimal`` are only the climbs to fewer steps at the least T_B.
+        ``optimal`` as in :meth:`lifts`.
         """
         for m in periods:
             if self.nodes % m or self.nodes // m < 3:
@@ -489,7 +494,7 @@ def searched(
         both = sorted((row for row in rows.get(nodes, []) if row.bidirectional), key=lambda row: -row.T_B)
         climb = Climb(loaded, nodes, degree, given.evaluations, {row.T_L: row.T_B for row in both}, given.seed)
         if given.family == "lifts":
-            climb.lifts(periods)
+            climb.lifts(periods, given.optimal)
         elif given.family == "turned":
             climb.turned(periods, given.optimal)
         elif given.family == "cayley":
@@ -531,7 +536,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--periods", type=int, default=10, help="the largest period of polycirculants")
     parser.add_argument("--least-period", type=int, default=2, help="the smallest period of polycirculants")
     parser.add_argument("--seed", type=int, default=0, help="of the random numbers: another one, other climbs")
-    parser.add_argument("--optimal", action="store_true", help="turned: only for the least bandwidth time")
+    parser.add_argument("--optimal", action="store_true", help="lifts, turned: only for the least bandwidth time")
     parser.add_argument("--tries", type=int, default=1, help="annealings of each period")
     parser.add_argument("--groups", type=int, default=24, help="of one order")
     given = parser.parse_args(words)
