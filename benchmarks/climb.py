@@ -235,7 +235,7 @@ class Climb:
 
     # ---- polycirculants
 
-    def lifts(self, periods: range, optimal: bool = False) -> None:
+    def lifts(self, periods: range, optimal: bool) -> None:
         """Climb to polycirculants of every one of these periods that the size has.
 
         ``optimal`` are only the climbs to fewer steps at the least T_B.
@@ -244,32 +244,27 @@ class Climb:
             copies = self.nodes // m
             if self.nodes % m or copies < 3 or (m * self.degree % 2 and copies % 2):
                 continue
-            while not optimal and self.least > self.bound and self._lift(m, self.least - 1):
-                pass
-            for shape in (*shapes(m, self.degree), None):
-                self._optimal(m, shape)
-            if optimal:
-                continue
-            for target in range(self.least, min(self.fastest, self.least + _SLACK)):
-                self._lift(m, target)
+            self._polycirculants(m, (*shapes(m, self.degree), None), None, optimal)
 
-    def turned(self, periods: range, optimal: bool = False) -> None:
-        """Climb to polycirculants that turns keep, of every one of these periods that the size has.
-
-        ``optimal`` as in :meth:`lifts`.
-        """
+    def turned(self, periods: range, optimal: bool) -> None:
+        """Climb to polycirculants that turns keep, as :meth:`lifts`."""
         for m in periods:
             if self.nodes % m or self.nodes // m < 3:
                 continue
             for turn in turns(self.nodes // m, m, self.degree):
-                if optimal:
-                    self._optimal(m, None, turn)
-                    continue
-                while self.least > self.bound and self._lift(m, self.least - 1, turn=turn):
-                    pass
-                self._optimal(m, None, turn)
-                for target in range(self.least, min(self.fastest, self.least + _SLACK)):
-                    self._lift(m, target, turn=turn)
+                self._polycirculants(m, (None,), turn, optimal)
+
+    def _polycirculants(
+        self, m: int, shapes: Sequence[Sequence[tuple[int, int]] | None], turn: Turn | None, optimal: bool
+    ) -> None:
+        """Climb to fewer steps, to fewer at the least T_B, and to less T_B in between; only the second if optimal."""
+        while not optimal and self.least > self.bound and self._lift(m, self.least - 1, turn=turn):
+            pass
+        for shape in shapes:
+            self._optimal(m, shape, turn)
+        between = () if optimal else range(self.least, min(self.fastest, self.least + _SLACK))
+        for target in between:
+            self._lift(m, target, turn=turn)
 
     def _optimal(self, m: int, shape: Sequence[tuple[int, int]] | None, turn: Turn | None = None) -> None:
         """Climb to lifts of fewer steps at the least T_B, as long as there are some: of few steps, else of any."""
