@@ -27,6 +27,8 @@ __all__ = ["GRACE_SECONDS", "Signals", "Terminated"]
 GRACE_SECONDS = 1.0
 #: signals within this time after the first count as the same request, sent to the process and to its group
 _SAME_SECONDS = 0.3
+#: an option that multiprocessing's tracker inherits: it removes the semaphores of a killed process, and would warn
+_SILENCE = "ignore:resource_tracker:UserWarning"
 
 
 class Terminated(BaseException):
@@ -61,6 +63,8 @@ class Signals:
         numbers = [n for n in (signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGHUP", None)) if n is not None]
         usual = (signal.SIG_DFL, signal.default_int_handler)
         before = {n: signal.getsignal(n) for n in numbers if signal.getsignal(n) in usual}
+        if alone:
+            sys.warnoptions.append(_SILENCE)
         if alone and os.name == "posix":
             self._guard(before)
         shown, printed = sys.unraisablehook, sys.excepthook

@@ -1,10 +1,9 @@
-"""Processes that no interrupt from the terminal ends while they start, and that end without a word."""
+"""Processes that no interrupt from the terminal ends while they start."""
 
 from __future__ import annotations
 
 import contextlib
 import signal
-import sys
 import threading
 from collections.abc import Iterator
 from multiprocessing.context import SpawnContext, SpawnProcess
@@ -27,7 +26,6 @@ class Spawning(SpawnContext):
 
     def __init__(self) -> None:
         super().__init__()
-        _start_tracker()
         self._spawned: list[SpawnProcess] = []
 
     # Any: the arguments of a process
@@ -42,18 +40,6 @@ class Spawning(SpawnContext):
             with contextlib.suppress(ValueError):  # its executor has closed it
                 if process.pid is not None:
                     process.terminate()
-
-
-def _start_tracker() -> None:
-    """Start the process that removes our semaphores after our end, with no warning that we were killed."""
-    from multiprocessing import resource_tracker
-
-    silence = "ignore:resource_tracker:UserWarning"
-    sys.warnoptions.append(silence)  # the new process gets them
-    try:
-        resource_tracker.ensure_running()
-    finally:
-        sys.warnoptions.remove(silence)
 
 
 @contextlib.contextmanager

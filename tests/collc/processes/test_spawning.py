@@ -40,16 +40,20 @@ def test_an_interrupt_while_workers_start_is_silent(seconds: float) -> None:
 
 KILLED = """
 import os, signal
+from collc.cli.signals import Signals
 from collc.processes.workers import pool
 
 if __name__ == "__main__":
-    with pool(2) as processes:
+    with Signals().caught(alone=ALONE), pool(2) as processes:
         processes.submit(abs, 1).result()
         os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals")
-def test_nothing_is_printed_after_the_end_of_a_killed_process() -> None:
-    done = subprocess.run([sys.executable, "-c", KILLED], capture_output=True, timeout=60)  # its workers hold the pipes
-    assert (-signal.SIGKILL, b"", b"") == (done.returncode, done.stdout, done.stderr)
+@pytest.mark.parametrize("alone", [True, False])
+def test_only_a_program_of_others_warns_of_semaphores_when_it_is_killed(alone: bool) -> None:
+    command = [sys.executable, "-c", KILLED.replace("ALONE", str(alone))]
+    done = subprocess.run(command, capture_output=True, timeout=60)  # its workers hold the pipes
+    assert (-signal.SIGKILL, b"") == (done.returncode, done.stdout)
+    assert alone == (done.stderr == b"")
