@@ -115,9 +115,13 @@ def automorphisms(topology: Topology, effort: int = EFFORT, fixing: Sequence[int
     side = Side.of(topology, kinds[0], len(kinds[2]))
     for place, node in enumerate(fixing):
         side = attrs.evolve(side, colours=individualize(side.colours, node, place))
-    budget = Budget(effort)
+    return _automorphisms(topology, side, [] if fixing else _translations(topology), Budget(effort))
+
+
+def _automorphisms(topology: Topology, side: Side, known: list[Array], budget: Budget) -> list[Array]:
+    """Return generators of the automorphisms that keep the side's colours; some are ``known``."""
     small = side.quotient()
-    found = [small.lift(g, small) for g in generators(small, [] if fixing else _translations(topology), budget)]
+    found = [small.lift(g, small) for g in generators(small, known, budget)]
     everyone = np.arange(topology.num_nodes)
     for group in small.members:
         if len(group) > 1:
@@ -128,14 +132,17 @@ def automorphisms(topology: Topology, effort: int = EFFORT, fixing: Sequence[int
 
 
 def orbits(topology: Topology, effort: int = EFFORT) -> tuple[Array, Array]:
-    """Return the orbit of every node and of every link under :func:`automorphisms`, numbered from 0 as they appear.
+    """Return the orbit of every node and of every link under all automorphisms, numbered from 0 as they appear.
 
     Parallel links of one kind are in one orbit. Nodes (links) of one orbit are equivalent. Those of several orbits may
     be equivalent too if the search ended early.
     """
-    maps = automorphisms(topology, effort)
+    kinds, _, names = _kinds(topology, topology)
+    known, side = _translations(topology), Side.of(topology, kinds, len(names))
+    if not known:
+        side = attrs.evolve(side, colours=side.graph.by_distance(side.colours))
+    maps = _automorphisms(topology, side, known, Budget(effort))
     nodes = components(np.arange(topology.num_nodes), maps)
-    kinds, _, _ = _kinds(topology, topology)
     ends = (kinds[topology.link_class] * topology.num_nodes + topology.src) * topology.num_nodes + topology.dst
     _, first, place = np.unique(ends, return_index=True, return_inverse=True)
     moved = (link_map(topology, topology, g) for g in maps)

@@ -21,6 +21,8 @@ __all__ = ["Budget", "Graph", "individualize", "mix", "start_colours", "twins"]
 
 #: a round of refinement costs at least as much as this number of links
 _ROUND = 2000
+#: hops within which the nodes near a node are counted
+_NEAR = 16
 #: kinds and numbers of parallel links for which linked twins are searched
 _MOST_PATTERNS = 8
 
@@ -109,6 +111,26 @@ class Graph:
             elif sums[-1] != trace[len(sums) - 1]:
                 return None
         return colours, sums
+
+    def by_distance(self, colours: Array) -> Array:
+        """Return colours that also depend on how many nodes reach a node within 1, 2, .. hops.
+
+        Refinement alone gives all nodes of a regular graph one colour.
+        """
+        everyone = np.arange(self.size)
+        tails = self.in_ends % self.size
+        # bit s of row v: whether s reaches v
+        near = np.zeros((self.size, -(-self.size // 64) * 8), dtype=np.uint8)
+        near[everyone, everyone // 8] = 1 << everyone % 8
+        reached, count = near.view(np.uint64), np.ones(self.size, dtype=np.uint64)
+        for _ in range(_NEAR if len(tails) else 0):
+            further = reached.copy()
+            further[self.in_nodes] |= np.bitwise_or.reduceat(reached[tails], self.in_start, axis=0)
+            before, count = count, np.bitwise_count(further).sum(axis=1, dtype=np.uint64)
+            if (count == before).all():
+                break
+            reached, colours = further, mix(colours * _GOLDEN + count)
+        return colours
 
     def _round(self, colours: Array) -> Array:
         salts = mix(np.arange(self.kinds, dtype=np.uint64))[:, None]

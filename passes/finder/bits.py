@@ -22,7 +22,7 @@ from collc.ir.topology import Topology
 
 from .evaluate import load_unit
 
-__all__ = ["MOST_LINKS", "Balls", "balls", "bits_cost", "period_of"]
+__all__ = ["MOST_LINKS", "Balls", "balls", "bits_cost", "bits_diameter", "period_of"]
 
 #: links of a node up to which all sets of links are tried
 MOST_LINKS = 8
@@ -144,11 +144,22 @@ def bits_cost(topology: Topology) -> tuple[int, Fraction]:
 
     Nodes have up to :data:`MOST_LINKS` links, all equal. Raises C0301 if the topology is not strongly connected.
     """
+    found = _balls_of(topology)
+    load = found.load()
+    assert load is not None  # without a limit
+    return found.steps, found.bandwidth(load)
+
+
+def bits_diameter(topology: Topology) -> int:
+    """Return the most hops between two nodes. Raises C0301 if the topology is not strongly connected."""
+    return _balls_of(topology).steps
+
+
+def _balls_of(topology: Topology) -> Balls:
+    """Search to all nodes of the topology from one of each orbit of its shift."""
     degree, nodes = topology.degree or 0, topology.num_ranks
     links = topology.in_links[1].reshape(nodes, -1)[: period_of(topology)]
     found = balls(topology.src[links].tolist(), nodes, degree, nodes)
     if found.unreached:
         topology.require_connected("an allgather")
-    load = found.load()
-    assert load is not None  # without a limit
-    return found.steps, found.bandwidth(load)
+    return found

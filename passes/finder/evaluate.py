@@ -36,6 +36,7 @@ _TABLE = 1 << 20  # counters transformed together
 _MOST_KEPT = 1 << 22  # entries of a group's multiplication table
 
 
+@lru_cache
 def load_unit(degree: int) -> int:
     """Return the denominator that makes the loads of nodes with ``degree`` in-links integers.
 

@@ -17,7 +17,7 @@ from collc.ir.spec import Problem
 from collc.ir.topology import Origin, Topology
 
 from ..synthesis.breadth_first.bfb import BFB
-from .bits import MOST_LINKS, bits_cost, period_of
+from .bits import MOST_LINKS, bits_cost, bits_diameter, period_of
 from .database import Row, rate_text
 from .evaluate import MOST_TABLED, bfb_cost, load_unit, node_loads
 from .expand import Candidate
@@ -285,7 +285,7 @@ def _rate_mistakes(row: Row, topology: Topology) -> list[str]:
 
 def _diameter(topology: Topology) -> int | None:
     if topology.symmetry is None and _suits_bits(topology):
-        return bits_cost(topology)[0]
+        return bits_diameter(topology)
     if topology.symmetry is None or not topology.degree:
         return topology.diameter
     hops = _hops_to(topology.src[topology.in_links[1].reshape(topology.num_ranks, -1)], 0)

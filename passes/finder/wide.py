@@ -16,7 +16,7 @@ from collc.ir.arrays import Array
 from collc.ir.topology import Topology
 
 from ..synthesis.breadth_first.balance import Histogram, assign, balance, links_of_mask
-from .evaluate import in_masks
+from .evaluate import in_masks, load_unit
 
 __all__ = ["greatest_load", "wide_cost"]
 _Filling = Callable[[Array, Array, Array], tuple[Array, Array]]
@@ -40,7 +40,7 @@ def greatest_load(masks: Array, width: int) -> Fraction:
     """Return the greatest load any node needs in one step; masks (nodes, sources), 0 for sources of other steps."""
     histogram = _histograms(masks)
     low = _lower_bounds(histogram, len(masks), width)
-    best = max(low)
+    best = Fraction(max(low), load_unit(width))
     left = _unserved(histogram, np.arange(len(masks)), best, width)
     rows, kinds, counts = histogram
     while len(left):
@@ -69,8 +69,9 @@ def _histograms(masks: Array) -> tuple[Array, Array, Array]:
     return keys >> 32, keys & 0xFFFFFFFF, counts
 
 
-def _lower_bounds(histogram: tuple[Array, Array, Array], nodes: int, width: int) -> list[Fraction]:
-    """Return for every node a lower bound of its load: all jobs over all links, or the jobs that fit one link only."""
+def _lower_bounds(histogram: tuple[Array, Array, Array], nodes: int, width: int) -> list[int]:
+    """Return for every node a lower bound of its load, in load units: all jobs over all links, or the jobs that fit one
+    link only."""
     rows, kinds, counts = histogram
     jobs = np.bincount(rows, weights=counts, minlength=nodes).astype(np.int64).tolist()
     links = np.zeros(nodes, dtype=np.int64)
@@ -78,8 +79,9 @@ def _lower_bounds(histogram: tuple[Array, Array, Array], nodes: int, width: int)
     alone = np.zeros(nodes, dtype=np.int64)
     single = (kinds & (kinds - 1)) == 0
     np.maximum.at(alone, rows[single], counts[single])
+    unit = load_unit(width)
     needs = zip(jobs, links.tolist(), alone.tolist(), strict=True)
-    return [max(Fraction(each, max(union.bit_count(), 1)), Fraction(one)) for each, union, one in needs]
+    return [max(each * (unit // max(union.bit_count(), 1)), one * unit) for each, union, one in needs]
 
 
 def _unserved(histogram: tuple[Array, Array, Array], nodes: Array, ratio: Fraction, width: int) -> Array:

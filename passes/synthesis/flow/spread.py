@@ -6,11 +6,15 @@ distances. From below: data spread over all shortest paths, which reaches a rate
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
+from itertools import pairwise
 
+import attrs
 import numpy as np
 
 from collc.ir.arrays import Array
+from collc.ir.ragged import starts
 from collc.ir.topology import Topology
 
 from .columns import Commodities
@@ -54,45 +58,81 @@ def spread_rate(commodities: Commodities) -> Fraction:
     A node takes what it needs and forwards over its links from nodes nearer to the source, by weights of the links. The
     next routing has lower weights for busy links. Weights are floats, multiplied and divided only.
     """
-    nodes, sources = commodities.network.num_nodes, commodities.sources
-    width = max(1, _WORK // nodes)
+    sources = len(commodities.sources)
+    width = max(1, _WORK // commodities.network.num_nodes)
+    parts = [slice(first, first + width) for first in range(0, sources, width)]
+    kept = [_Paths.of(commodities, part) for part in parts[: 1 if len(parts) == 1 else 0]]
     weights = np.full(commodities.classes, _DEAREST, dtype=np.int64)
-    capacity, best = commodities.capacity.tolist(), Fraction(0)
+    alike = [(int(width), commodities.capacity == width) for width in np.unique(commodities.capacity)]
+    best = Fraction(0)
     rounds = max(1, min(_ROUNDS, _MOST_WORK // commodities.work))
     for _ in range(rounds):
         load = np.zeros(commodities.classes, dtype=np.int64)
-        for first in range(0, len(sources), width):
-            _add_loads(load, commodities, slice(first, first + width), weights)
-        most = max(Fraction(x, c * _UNITS) for x, c in zip(load.tolist(), capacity, strict=True))
+        for paths in kept or (_Paths.of(commodities, part) for part in parts):
+            paths.add_loads(load, weights)
+        most = max(Fraction(int(load[own].max()), capacity * _UNITS) for capacity, own in alike)
         best = max(best, 1 / most)
         lighter = weights * (commodities.capacity / np.maximum(load, 1))
         weights = np.maximum(lighter * (_DEAREST / lighter.max()), 1).astype(np.int64)
     return best
 
 
-def _add_loads(load: Array, commodities: Commodities, part: slice, weights: Array) -> None:
-    """Add the loads of the data of some sources, in units, for all sources that these represent."""
-    network, count = commodities.network, commodities.count[part]
-    tails, links = network.tails, network.links
-    kind = commodities.link_class[np.maximum(links, 0)]
-    hops = _hops(network, commodities.sources[part])
-    columns = hops.shape[1]
-    flat = hops.ravel()
-    order = np.argsort(flat, kind="stable")
-    start = np.searchsorted(flat[order], np.arange(1, int(flat.max()) + 2))
-    flow = np.full(flat.shape, _UNITS, dtype=np.int64)
-    for step in range(len(start) - 1, 0, -1):
-        at = order[start[step - 1] : start[step]]
-        node, column = np.divmod(at, columns)
-        before = tails[node] * columns + column[:, None]
-        usable = (flat[before] == step - 1) & (links[node] >= 0)
-        weight = weights[kind[node]] * usable
-        share = flow[at][:, None] * weight // weight.sum(axis=1)[:, None]
-        share[np.arange(len(at)), usable.argmax(axis=1)] += flow[at] - share.sum(axis=1)
-        row, slot = np.nonzero(share)
-        amount = share[row, slot]
-        np.add.at(flow, before[row, slot], amount)
-        np.add.at(load, kind[node[row], slot], amount * count[column[row]])
+@attrs.frozen(eq=False)
+class _Hop:
+    """The last hops of shortest paths of one length: the places ``at`` which they end, a row for each.
+
+    A place is a node and a source. By link, ``row`` is its row, ``before`` the place that it leaves, ``kind`` its
+    class, ``count`` how many sources the source represents. ``first`` is the first link of each row.
+    """
+
+    at: Array
+    row: Array
+    before: Array
+    kind: Array
+    count: Array
+    first: Array
+
+
+@attrs.frozen(eq=False)
+class _Paths:
+    """The shortest paths from some sources to all nodes, longest first."""
+
+    hops: Sequence[_Hop]
+    places: int
+
+    @classmethod
+    def of(cls, commodities: Commodities, part: slice) -> _Paths:
+        """Return the paths from a part of the sources."""
+        network, count = commodities.network, commodities.count[part]
+        tails, links = network.tails.astype(np.int32), network.links
+        kind = commodities.link_class.astype(np.int32)[np.maximum(links, 0)]
+        hops = _hops(network, commodities.sources[part])
+        columns, flat = hops.shape[1], hops.ravel()
+        order = np.argsort(flat, kind="stable")
+        start = np.searchsorted(flat[order], np.arange(1, int(flat.max()) + 2))
+        shortest = [(hops[tails[:, k]] + 1 == hops) & (links[:, k] >= 0)[:, None] for k in range(tails.shape[1])]
+        usable = np.stack(shortest, axis=2).reshape(len(flat), -1)[order]
+        first = starts(usable.sum(axis=1))
+        row, slot = (side.astype(np.int32) for side in np.nonzero(usable))
+        node, column = np.divmod(order.astype(np.int32)[row], np.int32(columns))
+        before, kind, count = tails[node, slot] * columns + column, kind[node, slot], count[column]
+        found = []
+        for least, most in reversed(list(pairwise(start.tolist()))):
+            own = slice(*first[[least, most]].tolist())
+            at, opens = order[least:most], first[least:most] - first[least]
+            found.append(_Hop(at, row[own] - least, before[own], kind[own], count[own], opens))
+        return cls(found, flat.size)
+
+    def add_loads(self, load: Array, weights: Array) -> None:
+        """Add the loads of the sources' data, in units, for all sources that these represent."""
+        flow = np.full(self.places, _UNITS, dtype=np.int64)
+        for hop in self.hops:
+            amount, weight = flow[hop.at], weights[hop.kind]
+            total = np.add.reduceat(weight, hop.first)
+            share = amount[hop.row] * weight // total[hop.row]
+            share[hop.first] += amount - np.add.reduceat(share, hop.first)
+            np.add.at(flow, hop.before, share)
+            np.add.at(load, hop.kind, share * hop.count)
 
 
 def _hops(network: Network, sources: Array) -> Array:

@@ -12,8 +12,9 @@ from nets import generalized_kautz
 
 from collc.frontends import coll
 from collc.ir.topology import Topology
+from collc.passes.synthesis.flow.columns import Commodities
 from collc.passes.synthesis.flow.rate import commodities_of
-from collc.passes.synthesis.flow.spread import distance_bound, spread_rate
+from collc.passes.synthesis.flow.spread import _UNITS, _Paths, distance_bound, spread_rate
 from collc.passes.synthesis.flow.walks import _Walks, kautz_degree, kautz_rate
 
 
@@ -74,6 +75,42 @@ def test_only_generalized_kautz_digraphs_are_taken_for_such() -> None:
 def test_even_shortest_paths_reach_the_optimum_of_a_symmetric_graph() -> None:
     graph = coll.topology('distance_regular("petersen")')
     assert spread_rate(commodities_of(graph)) == distance_bound(graph) == Fraction(30, 150)
+
+
+def spread_loads(topology: Topology, commodities: Commodities, weights: list[int]) -> list[int]:
+    """Return the loads of the classes of links, place by place: each node takes what it needs, and divides the rest."""
+    loads = [0] * commodities.classes
+    network, hops = commodities.network, topology.distances
+    for source, count in zip(commodities.sources.tolist(), commodities.count.tolist(), strict=True):
+        flow = [_UNITS] * topology.num_nodes
+        for node in sorted(range(topology.num_nodes), key=lambda v: -int(hops[source][v])):
+            slots = [
+                (int(tail), int(commodities.link_class[link]))
+                for tail, link in zip(network.tails[node], network.links[node], strict=True)
+                if link >= 0 and hops[source][tail] + 1 == hops[source][node]
+            ]
+            shares = [flow[node] * weights[k] // sum(weights[k] for _, k in slots) for _, k in slots]
+            if shares:
+                shares[0] += flow[node] - sum(shares)
+            for (tail, k), share in zip(slots, shares, strict=True):
+                flow[tail] += share
+                loads[k] += share * count
+    return loads
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["generalized_kautz(3, 26)", "inserted(circulant(14, {1, 4}), {0 <-> 1, 3 <-> 7})", "line(complete(4))",
+     "polycirculant(24, {5, 7}, {1})"],
+)  # fmt: skip
+def test_spread_loads_are_those_of_each_place(text: str) -> None:
+    topology = coll.topology(text)
+    commodities = commodities_of(topology)
+    weights = [1 + 37 * k % 11 for k in range(commodities.classes)]
+    found = np.zeros(commodities.classes, dtype=np.int64)
+    for first in range(0, len(commodities.sources), 5):
+        _Paths.of(commodities, slice(first, first + 5)).add_loads(found, np.array(weights))
+    assert found.tolist() == spread_loads(topology, commodities, weights)
 
 
 def test_distances_are_counted_as_they_are() -> None:
