@@ -277,13 +277,41 @@ static int64_t spread(int n, int m, int d, int limit, int *steps, int64_t most)
     return missing;
 }
 
+enum { NARROW = 6 };
+static uint64_t united[1 << NARROW][WORDS]; /* by set of links: the fresh nodes of one node that they can bring */
+
+/* The load of a node of up to NARROW links: fresh nodes that no link of a set can bring are shared by the others. */
+static inline __attribute__((always_inline)) int64_t narrow_load(const uint64_t *fresh, const uint64_t *const *brought,
+                                                                 int words, int d)
+{
+    int count = count_of(fresh, words);
+    int64_t most = count * (unit / d);
+    for (int set = 1; set < (1 << d) - 1; set++) {
+        int rest = set & (set - 1);
+        uint64_t *restrict all = united[set];
+        const uint64_t *restrict own = brought[__builtin_ctz(set)], *restrict others = united[rest];
+        if (rest) for (int i = 0; i < words; i++) all[i] = others[i] | (own[i] & fresh[i]);
+        else for (int i = 0; i < words; i++) all[i] = own[i] & fresh[i];
+        int64_t load = (count - count_of(all, words)) * (unit / (d - __builtin_popcount(set)));
+        if (load > most) most = load;
+    }
+    return most;
+}
+
 /* The load of one node in one step, from the fresh nodes and those that each of its links can bring. */
 static int64_t node_load(const uint64_t *now, const uint64_t *before, const uint64_t *const *brought, int words, int d)
 {
+    uint64_t fresh[WORDS];
+    for (int i = 0; i < words; i++) fresh[i] = now[i] & ~before[i];
+    switch (d) {
+    case 3: return narrow_load(fresh, brought, words, 3);
+    case 4: return narrow_load(fresh, brought, words, 4);
+    case 6: return narrow_load(fresh, brought, words, 6);
+    }
     memset(jobs, 0, sizeof(uint16_t) << d);
     for (int i = 0; i < words; i++)
-        for (uint64_t fresh = now[i] & ~before[i]; fresh; fresh &= fresh - 1) {
-            int bit = __builtin_ctzll(fresh);
+        for (uint64_t left = fresh[i]; left; left &= left - 1) {
+            int bit = __builtin_ctzll(left);
             unsigned links = 0;
             for (int k = 0; k < d; k++) links |= (unsigned)(brought[k][i] >> bit & 1) << k;
             jobs[links]++;
