@@ -428,13 +428,14 @@ def find(
     from .tools.excluding import excluded
 
     def work(watch: Watch | None) -> Frontier:
-        without = excluded([exclude] if isinstance(exclude, str) else exclude)
+        without = excluded(finder.patterns(exclude))
         sizes = finder.given_sizes(size)
         first = sizes[0] if sizes else None
         wanted = finder.wanted(nodes, degree, bidirectional, objective, alpha, first, bandwidth, without)
-        evaluations = None if effort is None else finder.whole("effort", effort)
+        evaluations = None if effort is None else finder.whole("effort", effort, 1)
+        start = finder.whole("seed", seed)
         with executing(executor) as engine:
-            found = finder.find(wanted, refresh=refresh, evaluations=evaluations, seed=seed, work=Work(engine, watch))
+            found = finder.find(wanted, refresh=refresh, evaluations=evaluations, seed=start, work=Work(engine, watch))
         return attrs.evolve(found, sizes=sizes)
 
     with watching(progress, cancel) as watch:

@@ -8,6 +8,8 @@ from fractions import Fraction
 
 import attrs
 
+from collc.ir.diagnostic import error
+
 from .compiling import Path, shielded
 from .driver.watching import Cancel, Progress, watching
 from .sweeps import Network, named, numbers
@@ -48,6 +50,8 @@ def train(
     from .training.predicting import predict
 
     def work() -> Training:
+        if not isinstance(workload, (str, os.PathLike)):
+            raise error("C0001", f"found {type(workload).__name__} as workload, needed a path or a name", exit_status=2)
         found = workload_named(os.fspath(workload))
         if capacities := given_sizes(buckets):
             found = attrs.evolve(found, buckets=capacities)
@@ -55,6 +59,8 @@ def train(
             (name, coll.topology(one, node_limit=node_limit) if isinstance(one, str) else one)
             for name, one in named(topologies).items()
         ]
+        if not networks:
+            raise error("C0001", "found no topology to train on, needed at least one", exit_status=2)
         given = numbers(alpha, bandwidth, None, None)
         return predict(found, networks, Values(given.alpha, given.bandwidth), watch)
 

@@ -7,6 +7,9 @@ rank r to the link at place p of g*r. A torus of 10,000 ranks has 10^8 transfers
 Shards do not interact, so executing the template on shard 0 executes the whole schedule. Every rank is the image of a
 row's rank under exactly one element. So a link carries what the template sends over all links of its place.
 
+An all-to-all has a shard from each rank to each. Its template has those of rank 0, and element g maps the shard from r
+to t to that from g*r to g*t.
+
 Where a group moves ranks in several orbits (boxes that rotate), the template has the shards of the first ranks, one of
 each orbit, and routes may lead through switches: the steps of a :class:`~collc.ir.symmetric_forest.SymmetricForest`.
 """
@@ -29,10 +32,16 @@ from .shown import counted, shown
 from .symmetries import Symmetries, moved_routes
 from .topology import Topology
 
-__all__ = ["MOST_ROWS", "SYMMETRIC_KINDS", "SymmetricSchedule"]
+__all__ = ["MOST_LISTED", "MOST_ROWS", "SYMMETRIC_KINDS", "TEMPLATE_KINDS", "SymmetricSchedule"]
 
 #: The collectives with one shard per rank in which all ranks have the same role.
 SYMMETRIC_KINDS = ("allgather", "reduce-scatter", "allreduce")
+
+#: The collectives of templates whose group is the topology's symmetry.
+TEMPLATE_KINDS = (*SYMMETRIC_KINDS, "alltoall")
+
+#: Transfers up to which schedulers list a schedule that could be a template.
+MOST_LISTED = 1 << 17
 
 #: Rows that :meth:`SymmetricSchedule.unfold` makes at most by default: under 1 GB of columns.
 MOST_ROWS = 1 << 26
@@ -44,8 +53,9 @@ _BLOCK = 1 << 18  # rows multiplied together
 class SymmetricSchedule(Columnar):
     """The schedule whose rows are those of ``seed``, each multiplied by every element of the topology's symmetry.
 
-    All rows of the seed move shard 0, over routes of one link. With ``orbits``, a group of several orbits replaces the
-    topology's symmetry, and the rows move shards 0 to ``width - 1``. ``len`` counts the rows of the whole schedule.
+    All rows of the seed move shard 0, of an all-to-all the shards of rank 0, over routes of one link. With ``orbits``,
+    a group of several orbits replaces the topology's symmetry, and the rows move shards 0 to ``width - 1``. ``len``
+    counts the rows of the whole schedule.
     """
 
     seed: Schedule
@@ -112,14 +122,36 @@ class SymmetricSchedule(Columnar):
         return self.orbits is None or self.orbits.numbered is not None
 
     @property
+    def works_by_orbits(self) -> bool:
+        """Whether a program by orbits is as good as one of all ranks.
+
+        That of an all-to-all has more instructions and twice the threadblocks: `fuse` joins those of all ranks.
+        """
+        return self.collective.kind != "alltoall"
+
+    @property
     def order(self) -> int:
         """The number of elements of the group."""
         return self.topology.num_ranks if self.orbits is None else self.orbits.order
 
     @property
     def width(self) -> int:
-        """The number of shards that the seed's rows move, one of every orbit."""
+        """The number of the first ranks, one of every orbit."""
         return max(self.topology.num_ranks // max(self.order, 1), 1)
+
+    @property
+    def shards(self) -> int:
+        """The number of shards that the seed's rows move, those of the first ranks."""
+        return self.width * max(self.collective.num_shards // max(self.topology.num_ranks, 1), 1)
+
+    def moved_shards(self, element: Array, shard: Array) -> Array:
+        """Return the images of shards under elements of a topology's symmetry; the arrays broadcast."""
+        n, group = self.topology.num_ranks, self.symmetry
+        if self.collective.kind != "alltoall":
+            return group.multiply(element, shard)
+        source, target = np.divmod(np.asarray(shard, dtype=np.int64), n)
+        image: Array = group.multiply(element, source) * n + group.multiply(element, target)
+        return image
 
     @property
     def place(self) -> Array:
@@ -133,8 +165,9 @@ class SymmetricSchedule(Columnar):
         """Return the whole schedule as rows; raise C0808 for more than ``most`` rows.
 
         Within a step, rows are sorted by the rank that receives a copy or sends a reduction, then in the seed's order.
-        So the unfolded reverse of a template is the reverse of the unfolded template. With ``orbits``, rows of a step
-        are sorted by action, reductions first, then by element: as in the steps of all trees.
+        So the unfolded reverse of a template is the reverse of the unfolded template. Of an all-to-all, the images of a
+        row follow each other. With ``orbits``, rows of a step are sorted by action, reductions first, then by element:
+        as in the steps of all trees.
         """
         if len(self) > most:
             raise error(
@@ -148,6 +181,8 @@ class SymmetricSchedule(Columnar):
             )
         if self.orbits is not None:
             return self._moved(self.orbits)
+        if self.collective.kind == "alltoall":
+            return self._images()
         seed, size = self.seed, len(self)
         columns: Columns = {c: np.empty(size, dtype=getattr(seed, c).dtype) for c in ("step", "action", "lo", "hi")}
         columns["shard"] = np.empty(size, dtype=fit(0, max(self.topology.num_ranks - 1, 0)))
@@ -159,6 +194,18 @@ class SymmetricSchedule(Columnar):
                 columns[name][here] = np.broadcast_to(getattr(seed, name)[rows], shard.shape).ravel()
             columns["shard"][here], columns["route"][here] = shard.ravel(), route.ravel()
             at = here.stop
+        return attrs.evolve(seed, **columns)
+
+    def _images(self) -> Schedule:
+        """Return every row of the seed with its images, element by element."""
+        seed, n = self.seed, self.topology.num_ranks
+        degree = self.topology.num_links // max(n, 1)
+        element = np.arange(self.order)
+        columns: Columns = {c: np.repeat(getattr(seed, c), self.order) for c in ("step", "action", "lo", "hi")}
+        shard, route = seed.shard.astype(np.int64)[:, None], seed.route.astype(np.int64)[:, None]
+        tail = self.symmetry.multiply(element, route // max(degree, 1))
+        columns["route"] = (tail * degree + route % max(degree, 1)).astype(fit(0, self.topology.num_links)).ravel()
+        columns["shard"] = self.moved_shards(element, shard).astype(fit(0, self.collective.num_shards)).ravel()
         return attrs.evolve(seed, **columns)
 
     def _moved(self, group: Symmetries) -> Schedule:

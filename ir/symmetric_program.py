@@ -3,8 +3,9 @@
 The first ``width`` ranks are one of every orbit. Rank e*width + i is the image of rank i under element e: element g
 maps it to (g*e)*width + i, and shards alike. So it executes the instructions of rank i with its peers and shards moved
 by e. A regular group has one orbit: there ranks are elements, and all are images of rank 0, the identity.
-A buffer that holds the whole vector holds shard s at place s, so there an offset moves with its shard. A buffer of one
-shard, and scratch, look alike on all ranks of an orbit.
+A buffer that holds the whole vector holds shard s at place s, so there an offset moves with its shard. So it does in an
+all-to-all, whose buffers have a place for each rank. A buffer of one shard, and scratch, look alike on all ranks of an
+orbit.
 
 The messages of one step of a connection go together: an instruction that is ``joined`` moves its data in the message of
 the instruction before it. So a message is a set of chunks, which lie in other places on every rank. For files that list
@@ -105,17 +106,25 @@ class SymmetricProgram(Columnar):
         image: Array = self.group.multiply(element, number // self.width) * self.width + number % self.width
         return image
 
+    def moved_shards(self, element: Array | int, shard: Array | int) -> Array:
+        """Return the images of shards under elements: of an all-to-all, those of both its ranks (int64)."""
+        if self.collective.kind != "alltoall":
+            return self.moved(element, shard)
+        source, target = np.divmod(np.asarray(shard, dtype=np.int64), self.num_ranks)
+        image: Array = self.moved(element, source) * self.num_ranks + self.moved(element, target)
+        return image
+
     def placed(self, element: Array, offset: Array, moves: Array) -> Array:
         """Return the places of chunks on the images of their ranks; only those that ``moves`` marks move.
 
         ``offset`` are offsets of the seed, ``element`` is one or a column; shape (elements, chunks) or (chunks).
         """
         shard, inside = np.divmod(np.where(moves, offset, 0), self.chunks)
-        shards = np.arange(self.collective.num_shards)
-        if len(shard) < len(shards):
+        places = np.arange(self.num_ranks)
+        if len(shard) < len(places):
             image = self.moved(element, shard) * self.chunks
         else:
-            image = (self.moved(element, shards) * self.chunks).take(shard, axis=-1)
+            image = (self.moved(element, places) * self.chunks).take(shard, axis=-1)
         image += inside
         if len(self.numbering):
             image = self.numbering.astype(np.int64).take(image)
@@ -145,9 +154,11 @@ class SymmetricProgram(Columnar):
         return attrs.evolve(self, seed=attrs.evolve(self.seed, name=name))
 
     def moves(self, buffer: Buffer) -> bool:
-        """Return whether a buffer holds the whole vector, so that its offsets move with their shards."""
+        """Return whether a buffer has a place for each rank's shard, so that its offsets move with their shards."""
         if buffer == Buffer.SCRATCH:
             return False
+        if self.collective.kind == "alltoall":
+            return True
         shards = np.arange(self.collective.num_shards)
         slots = self.collective.output_slots if buffer == Buffer.OUTPUT else self.collective.input_slots
         return bool((slots(0, shards) == shards).all())

@@ -19,7 +19,7 @@ from .layout import exact_sizes
 from .program import BLOCK_COLUMNS, INSTRUCTION_COLUMNS, Buffer, Opcode, Program
 from .ragged import owners
 from .schedule import Action, Forest, Schedule
-from .symmetric import SYMMETRIC_KINDS, SymmetricSchedule
+from .symmetric import SYMMETRIC_KINDS, TEMPLATE_KINDS, SymmetricSchedule
 from .symmetric_forest import SymmetricForest
 from .symmetric_program import SymmetricProgram
 from .symmetries import Symmetries
@@ -254,11 +254,14 @@ def _template(level: SymmetricSchedule) -> Flaws:
         yield Flaw(f"a template needs a topology with a symmetry, which `{level.topology.name}` does not have")
     if not level.collective.is_plain:
         yield Flaw(f"a template is of all ranks and equal shards, not of `{level.collective.name}`")
-    elif level.collective.kind not in SYMMETRIC_KINDS:
-        yield Flaw(f"a template is of {', '.join(SYMMETRIC_KINDS)}, not of `{level.collective.kind}`")
+    elif level.collective.kind not in TEMPLATE_KINDS:
+        yield Flaw(f"a template is of {', '.join(TEMPLATE_KINDS)}, not of `{level.collective.kind}`")
     if not (seed.routes.is_direct and len(seed.routes) == level.topology.num_links):
         yield Flaw("the routes of a template are its links")
-    yield from _rows("transfers", seed.shard != 0, lambda row: f"it moves shard {seed.shard[row]}, not shard 0")
+    own = "shard 0" if level.shards == 1 else f"one of 0 to {level.shards - 1}"
+    yield from _rows(
+        "transfers", seed.shard >= level.shards, lambda row: f"it moves shard {seed.shard[row]}, not {own}"
+    )
 
 
 def _moved_shards(level: SymmetricSchedule, group: Symmetries) -> Flaws:

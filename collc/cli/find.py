@@ -34,8 +34,12 @@ if TYPE_CHECKING:
 
 __all__ = ["find"]
 
-#: options that ask about one size
-_QUESTIONS = ("exclude", "rack", "robust", "expand-to")
+#: options that ask about one size, and those of a search, which --check has not
+_QUESTIONS = (
+    "rack", "robust", "expand-to", "svg", "json", "csv", "markdown", "table", "objective", "workload", "size", "alpha",
+    "bandwidth",
+)  # fmt: skip
+_SEARCH = ("exclude", "refresh", "effort", "seed", "bidirectional", "rates-only")
 
 
 def find(options: SimpleNamespace, console: Console) -> int:
@@ -80,11 +84,15 @@ def _show_expansions(found: Frontier, options: SimpleNamespace, console: Console
 
 
 def _require_no_questions(options: SimpleNamespace) -> None:
-    """Raise C0001 for options of one size beside databases."""
-    names = ("rack", "robust", "expand-to") if options.refresh and not options.check else _QUESTIONS
-    for name in names:
-        if getattr(options, name.replace("-", "_")):
-            raise usage_error(f"--{name} is for one size, and a database holds all topologies", f"leave out --{name}")
+    """Raise C0001 for options of one size beside databases, and for those of a search beside --check."""
+
+    def given(name: str) -> bool:
+        return bool(getattr(options, name.replace("-", "_")))
+
+    for name in filter(given, _QUESTIONS):
+        raise usage_error(f"--{name} is for one size, and a database holds all topologies", f"leave out --{name}")
+    for name in filter(given, _SEARCH if options.check else ()):
+        raise usage_error(f"--check searches nothing, found also --{name}", f"leave out --{name}")
 
 
 def _document(found: Frontier, options: SimpleNamespace) -> dict[str, object]:
@@ -151,13 +159,15 @@ def _found(wanted: Wanted, options: SimpleNamespace, console: Console) -> Fronti
                 seed=options.seed, work=work, keep=kept.append,
             )  # fmt: skip
         except Terminated:
+            note = "the frontier of the parts that ended" if kept else "no part had ended"
+            _say(console, f"interrupted after {_seconds(start)} s of search: {note}")
             if kept:
-                note = "the frontier of the parts that ended"
-                _say(console, f"interrupted after {_seconds(start)} s of search: {note}")
                 _show(kept[-1], options, console)
             raise
     if kept and not found.listed:
         _say(console, f"not in the database; searched for {_seconds(start)} s (--effort searches longer)")
+    if not kept and (options.effort or options.seed):
+        _say(console, "the topologies are from the database: --effort and --seed are for a search (--refresh)")
     return found
 
 

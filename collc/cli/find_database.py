@@ -21,6 +21,7 @@ from ..tools.finding_database import rate as rate_rows
 from .arguments import usage_error
 from .console import Console
 from .searching import workers
+from .signals import Terminated
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -49,7 +50,14 @@ def build(options: SimpleNamespace, console: Console) -> int:
                 write_all([Output(path, new_text)])
 
             finished = Finished(_unfinished(path))
-            text = build_database(degree, _sizes(options, degree), text, path, how, work, store, finished)
+            try:
+                text = build_database(degree, _sizes(options, degree), text, path, how, work, store, finished)
+            except Terminated:
+                if not console.errors_only and console.format == "text":
+                    console.err(
+                        f"collc: interrupted: `{_unfinished(path)}` has what is found; the command continues it\n"
+                    )
+                raise
             console.clear_progress()
             rows = parse_rows(text, degree, path)
             console.out(
@@ -92,6 +100,10 @@ def check(options: SimpleNamespace, console: Console) -> int:
             if options.n:
                 sizes = set(options.n)
                 rows = [row for row in rows if row.nodes in sizes]
+            if not rows:
+                which = f"degree {degree}" + (" and these numbers of nodes" if options.n else "")
+                shown = ", ".join(map(str, DEGREES))
+                raise usage_error(f"`{path}` has no topology of {which}", f"collc's own database has degrees {shown}")
             count = check_rows(rows, work)
             console.clear_progress()
             console.out(f"{path}: {count} topologies of degree {degree} have the costs of their rows\n")

@@ -477,7 +477,8 @@ LAUNCH = (
     Opt(("-n", "--dry-run"), "print the command and its environment without running it"),
 )  # fmt: skip
 FIND = (
-    Opt(("-n",), "number of nodes; for databases also several: 8..64,128", "value", "N", convert=ranges),
+    Opt(("-n",), "number of nodes; for databases also several: 8..64,128 (8 to 63, and 128)", "value", "N",
+        convert=ranges),
     Opt(("-d",), "degree, the links out of a node; for databases also several: 2,4", "value", "D", convert=ranges),
     Opt(("--bidirectional",), "only topologies in which every link has a reverse"),
     Opt(("--exclude",), "no topologies with this name in their expression: a family, operator or\n"

@@ -63,6 +63,8 @@ class Runner:
         end = len(chain.passes) if end is None else end
         for count in range(begin, end):
             this = chain.passes[count]
+            if limits.orbits and this.for_orbits and isinstance(ir, SymmetricSchedule) and not ir.works_by_orbits:
+                ir = ir.unfold()
             if isinstance(ir, SymmetricProgram):
                 if limits.templates:
                     continue  # it has joined messages and few blocks; passes on programs take instructions of all ranks

@@ -74,7 +74,9 @@ def engine(chosen: Engine) -> Iterator[Executor | None]:
 
 @contextlib.contextmanager
 def executing(given: Executor | str | None) -> Iterator[Executor | None]:
-    """Yield an executor for ``executor=`` of the API: itself, or the engine that a text names."""
+    """Yield an executor for ``executor=`` of the API: itself, or the engine that a text names. Raises C0036."""
+    if not (given is None or isinstance(given, str) or callable(getattr(given, "submit", None))):
+        raise error("C0036", f"found executor {given!r}, needed an executor or the name of an engine", exit_status=2)
     if not isinstance(given, str):
         yield given
         return

@@ -137,17 +137,19 @@ class MeasuredForest:
     ``work`` are the steps of work that growing it took.
     """
 
-    forest: Forest
+    forest: Forest | SymmetricForest
     model: Model
     amount: Loads
     relayed: bool = False
     work: int = 0
 
     @classmethod
-    def of(cls, forest: Forest, model: Model, lift: Lift | None = None, work: int = 0) -> MeasuredForest:
+    def of(
+        cls, forest: Forest | SymmetricForest, model: Model, lift: Lift | None = None, work: int = 0
+    ) -> MeasuredForest:
         """Return a forest with the loads of its trees on the links, of trees in which ranks relay by ``lift``."""
         found = forest if lift is None else lift(forest)
-        assert isinstance(found, Forest), "trees stay trees"
+        assert isinstance(found, Forest | SymmetricForest), "trees stay trees"
         return cls(found, model, loads(found), lift is not None, work)
 
     def pieces(self, sizes: Sequence[int]) -> list[int]:
@@ -170,7 +172,8 @@ class MeasuredForest:
         return attrs.evolve(found, level=None) if self.relayed else found
 
     def _measured(self, pieces: int) -> Result:
-        forest = attrs.evolve(self.forest, pieces=pieces)
+        one = self.forest
+        forest = attrs.evolve(one, pieces=pieces) if isinstance(one, Forest) else one.revised(pieces=pieces)
         if not self._by_rounds:
             return attrs.evolve(self.model.simulated(forest), level=forest)
         topology, shares = forest.topology, forest.vector

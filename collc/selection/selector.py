@@ -21,6 +21,7 @@ from collc.passes.applying import require_listed
 from collc.passes.schedulers import Candidate, usual
 from collc.passes.synthesis.forest.front import Grown, Number, grown, members, numbers, work_limit
 from collc.passes.synthesis.forest.scheduler import ForestScheduler
+from collc.passes.synthesis.forest.template import template
 from collc.passes.synthesis.groups.applied import MeasuredNetworks, measured_networks, planned_trees
 
 from ..messages.internal import InternalError, is_fatal, memory_error
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
     from collc.ir.levels import Scheduled
     from collc.ir.schedule import Forest
+    from collc.ir.symmetric_forest import SymmetricForest
     from collc.passes.base import Pass
 
 __all__ = ["ChoosesPieces", "GrowsForest", "Selector", "reason_of", "unnamed"]
@@ -334,14 +336,22 @@ class Selector:
         """Yield a forest with the best number of pieces for each size."""
         algorithm_pass = algorithm.scheduler_pass()
         assert isinstance(algorithm_pass, GrowsForest)
-        known = self.trees if algorithm_pass.takes_trees else None
-        grow = partial(Grown.of, lambda: known or algorithm_pass.grow(self.problem))
+        grow = partial(Grown.of, lambda: self._grown(algorithm_pass))
         make = partial(self._with_effort, algorithm.scheduler, grow)
         forest = self.memory.forest(algorithm_pass, lambda: self._forest_of(make()))
         found = list(self._each_number_of_pieces(algorithm, forest))
         yield from found
         if isinstance(algorithm_pass, ForestScheduler) and algorithm_pass.k == "optimal":
             yield from self._front(algorithm, algorithm_pass, forest.work, [result.times for _, result in found])
+
+    def _grown(self, scheduler: GrowsForest) -> Forest | SymmetricForest:
+        """Return the trees that a compilation takes: a template on a large symmetric network."""
+        if self.trees is not None and scheduler.takes_trees:
+            return self.trees
+        found = None
+        if self.lift is None and isinstance(scheduler, ForestScheduler) and scheduler.k == "optimal":
+            found = template(scheduler, self.problem)
+        return scheduler.grow(self.problem) if found is None else found
 
     def _forest_of(self, grown: Grown) -> MeasuredForest:
         return MeasuredForest.of(grown.forest, self.model, self.lift, grown.work)

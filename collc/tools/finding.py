@@ -6,7 +6,7 @@ a pool of processes, or by any executor, always with the same result.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, SupportsIndex
 
@@ -43,6 +43,7 @@ __all__ = [
     "check_sizes",
     "find",
     "given_sizes",
+    "patterns",
     "rational",
     "search",
     "wanted",
@@ -169,11 +170,20 @@ def given_sizes(given: object) -> tuple[int, ...]:
     return tuple(found)
 
 
-def whole(name: str, value: object) -> int:
-    """Return an argument as a whole number of at least 0; raise C0030 for other values."""
-    if isinstance(value, bool) or not isinstance(value, SupportsIndex) or value.__index__() < 0:
-        raise error("C0030", f"found {name} {value!r}, needed a whole number", exit_status=2)
+def whole(name: str, value: object, least: int = 0) -> int:
+    """Return an argument as a whole number of at least ``least``; raise C0030 for other values."""
+    if isinstance(value, bool) or not isinstance(value, SupportsIndex) or value.__index__() < least:
+        need = "a whole number" + (f" of at least {least}" if least else "")
+        raise error("C0030", f"found {name} {value!r}, needed {need}", exit_status=2)
     return int(value.__index__())
+
+
+def patterns(exclude: object) -> list[str]:
+    """Return the patterns of the API, a text or several; raise C0035 for other values."""
+    listed = [exclude] if isinstance(exclude, str) else exclude
+    if not isinstance(listed, Collection) or not all(isinstance(one, str) for one in listed):
+        raise error("C0035", f"found exclude {exclude!r}, needed a pattern, or a list of them", exit_status=2)
+    return list(listed)
 
 
 def rational(name: str, value: object, least: int = 0) -> Fraction:

@@ -27,6 +27,7 @@ the two bounds, for the sizes below. If every link has its reverse (`<->`), Moor
 two links per node, every ring meets this bound, so the tables leave out rings.
 
 * `collc find -n N -d D` prints the network. With `--bidirectional` it prints the network of a row with `<->`.
+* Ranges of sizes leave out their ends, as those of `-n` do: `5..8` is 5, 6 and 7.
 * The command in a row builds all networks of its sizes again and computes their exact costs.
 * `python -m collc.tools.records > docs/records.md` writes this page from the database, and a test compares the two.
 """

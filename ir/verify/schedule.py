@@ -52,7 +52,7 @@ def verify_schedule(schedule: Schedule | SymmetricSchedule, shards: Array | None
             done.append(check_placement(schedule, schedule.placement))
         run = _execute_reducing if schedule.collective.reduces else _execute_copying
         if isinstance(schedule, SymmetricSchedule):
-            done += run(schedule.seed, [range(schedule.width)])
+            done += run(schedule.seed, [range(schedule.shards)])
         else:
             done += run(schedule, [range(schedule.collective.num_shards)] if shards is None else _runs(shards))
     except Wrong as wrong:
@@ -94,7 +94,8 @@ def _executed(level: Schedule | SymmetricSchedule) -> str:
         return ""
     if level.orbits is not None:
         return f", from the {len(level.seed)} of shards 0 to {level.width - 1} by {level.orbits.shown}"
-    return f", from the {len(level.seed)} of shard 0 by the symmetry {level.symmetry.shown}"
+    shards = "shard 0" if level.shards == 1 else "the shards of rank 0"
+    return f", from the {len(level.seed)} of {shards} by the symmetry {level.symmetry.shown}"
 
 
 # ---- collectives that copy

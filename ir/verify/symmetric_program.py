@@ -17,7 +17,7 @@ from ..frozen import frozen
 from ..machine import execute, partners, receivers
 from ..program import Buffer, Opcode
 from ..ragged import owners, ranges
-from ..symmetric import SymmetricSchedule
+from ..symmetric import TEMPLATE_KINDS, SymmetricSchedule
 from ..symmetric_program import SymmetricProgram
 from ..validate import flaws
 from .report import Check, Report
@@ -61,14 +61,14 @@ def template_strayed(program: SymmetricProgram, schedule: SymmetricSchedule) -> 
     source = seed.src.astype(np.int64)
     home = program.group.inverse(source // width)
     count = seed.hi.astype(np.int64) - seed.lo
-    shard = program.moved(home, seed.shard)
+    shard = program.moved_shards(home, seed.shard)
     due = _sent_keys(source % width, program.moved(home, seed.dst), shard * schedule.parts + seed.lo, count, program)
     found = _sent_keys(*values.sent_runs(), program)
     if np.array_equal(found, due):
         return ""
     apart = np.setxor1d(found, due)
     at = int(apart[0]) if len(apart) else int(found[0])
-    chunks = program.num_ranks * program.chunks
+    chunks = program.collective.num_shards * program.chunks
     rank, peer = divmod(at // chunks, program.num_ranks)
     which = at % chunks // program.chunks
     return f"chunk {at % program.chunks} of shard {which} from rank {rank} to rank {peer}"
@@ -77,7 +77,7 @@ def template_strayed(program: SymmetricProgram, schedule: SymmetricSchedule) -> 
 def _sent_keys(rank: Array, peer: Array, first: Array, count: Array, program: SymmetricProgram) -> Array:
     """Return a number for every chunk that a rank of the seed sends to a peer, sorted."""
     pair = np.repeat(rank * program.num_ranks + peer, count)
-    keys: Array = np.sort(pair * (program.num_ranks * program.chunks) + ranges(first, count))
+    keys: Array = np.sort(pair * (program.collective.num_shards * program.chunks) + ranges(first, count))
     return keys
 
 
@@ -158,7 +158,7 @@ def _asymmetry(program: SymmetricProgram) -> str:
     """Return where the group does not move one rank's program to another's; "" if it always does."""
     group, n, width = program.group, program.num_ranks, program.width
     c, numbers = program.collective, np.arange(group.order)
-    if group.order * width != n or not c.is_plain or c.num_shards != n:
+    if group.order * width != n or not c.is_plain or c.kind not in TEMPLATE_KINDS:
         return f"the group {group.shown} of order {group.order} moves no {c.name} of {n} ranks"
     products = group.multiply(0, numbers), group.multiply(numbers, 0)
     if not all(np.array_equal(product, numbers) for product in products):
@@ -453,7 +453,7 @@ class _Values:
         """Return what arrives from a peer, the image under an element, from what the seed's rank sends."""
         program, per_shard = self.program, self.atoms.per_shard
         element = peer // program.width
-        moved = program.moved(element, content // per_shard) * per_shard + content % per_shard
+        moved = program.moved_shards(element, content // per_shard) * per_shard + content % per_shard
         if not self.reduces:
             return moved, ranks
         found = np.empty_like(ranks)

@@ -7,6 +7,8 @@ received by rank j, from u moved by b^-1. In a regular group width is 1: ranks a
 
 from __future__ import annotations
 
+from heapq import heappop, heappush
+
 import numpy as np
 
 from collc.ir.arrays import Array, Columns, distinct, distinct_pairs, lexsort
@@ -36,7 +38,7 @@ def lower_template(s: SymmetricSchedule) -> SymmetricProgram | None:
     cuts = distinct(np.concatenate([[0, s.parts], s.seed.lo, s.seed.hi]).astype(np.int64))
     ends = _links(s) if s.orbits is None else _connections(s)
     atoms = _Atoms.of(s, cuts, ends)
-    if atoms.exchange(len(cuts) * s.topology.num_ranks):
+    if atoms.exchange():
         return None
     table = _instructions(s, cuts, atoms)
     return _assembled(s, table, ends)
@@ -47,8 +49,8 @@ class _Ends:
     """The connections of the template's rows: ``place`` is the number of that of each row.
 
     By row, ``sender`` and ``receiver`` are the ranks of the template that send and receive its images; ``sent`` and
-    ``received`` are the shards that they move. By connection, ``to`` is the peer of its sender, ``source`` that of its
-    receiver.
+    ``received`` number the shards that they move, those in ``shards``. By connection, ``to`` is the peer of its sender,
+    ``source`` that of its receiver.
     """
 
     place: Array
@@ -56,6 +58,7 @@ class _Ends:
     receiver: Array
     sent: Array
     received: Array
+    shards: Array
     to: Array
     source: Array
     channel: Array
@@ -65,12 +68,17 @@ def _links(s: SymmetricSchedule) -> _Ends:
     """Return the connections of a regular group: the links out of rank 0."""
     seed, group, rank = s.seed, s.symmetry, np.zeros(len(s.seed), dtype=np.int64)
     to = s.topology.dst[: s.topology.num_links // s.topology.num_ranks].astype(np.int64)
-    order = lexsort([to])
+    idle = ~np.isin(np.arange(len(to)), s.place)  # parallel links without data have no channel
+    order = lexsort((idle, to))
     fresh = first_of_group(to[order])
     first = np.maximum.accumulate(np.where(fresh, np.arange(len(to)), 0))
     channel = (np.arange(len(to)) - first)[inverse(order)]
-    sent, received = group.inverse(seed.src), group.inverse(seed.dst)
-    return _Ends(s.place.astype(np.int64), rank, rank, sent, received, to, group.inverse(to), channel)
+    sent, received = (s.moved_shards(group.inverse(end), seed.shard) for end in (seed.src, seed.dst))
+    shards = np.arange(s.topology.num_ranks)
+    if s.collective.kind == "alltoall":
+        shards = distinct(np.concatenate([shards, sent, received]))  # the first are those that rank 0 has
+        sent, received = np.searchsorted(shards, sent), np.searchsorted(shards, received)
+    return _Ends(s.place.astype(np.int64), rank, rank, sent, received, shards, to, group.inverse(to), channel)
 
 
 def _connections(s: SymmetricSchedule) -> _Ends:
@@ -92,6 +100,7 @@ def _connections(s: SymmetricSchedule) -> _Ends:
         dst % width,
         moved(home, shard),
         moved(away, shard),
+        np.arange(s.topology.num_ranks),
         named[1],
         named[3],
         named[2],
@@ -128,7 +137,8 @@ class _Atoms:
 
     ``row`` is the row of the template; its columns are those of :class:`_Ends`. ``time`` orders the messages that a
     rank receives: by step, then by the place of the connection. ``first`` is the time at which data of each shard and
-    atom first arrive on a rank of the template, shape (ranks, shards, atoms); ``never`` if none do.
+    atom first arrive on a rank of the template, shape (ranks, shards, atoms); ``never`` if none do, -1 if a copy does
+    before all messages: of the shards ``early``, shape (ranks, shards). ``shards`` are those of :class:`_Ends`.
     """
 
     row: Array
@@ -142,6 +152,8 @@ class _Atoms:
     time: Array
     first: Array
     never: int
+    early: Array
+    shards: Array
 
     @classmethod
     def of(cls, s: SymmetricSchedule, cuts: Array, ends: _Ends) -> _Atoms:
@@ -152,18 +164,39 @@ class _Atoms:
         place, sender, receiver = ends.place[row], ends.sender[row], ends.receiver[row]
         sent, received = ends.sent[row], ends.received[row]
         time, never = step * len(ends.to) + place, s.num_steps * len(ends.to)
-        first = np.full((s.width, s.topology.num_ranks, len(cuts) - 1), never, dtype=np.int64)
+        first = np.full((s.width, len(ends.shards), len(cuts) - 1), never, dtype=np.int64)
         np.minimum.at(first, (receiver, received, atom), time)
-        return cls(row, atom, step, place, sender, receiver, sent, received, time, first, never)
+        early = _sent_after_arrival(s, ends)
+        first[early] = -1
+        return cls(row, atom, step, place, sender, receiver, sent, received, time, first, never, early, ends.shards)
 
-    def exchange(self, places: int) -> bool:
-        """Return whether a rank sends an atom in the step in which it arrives; there are at most ``places`` atoms."""
-        width, _, atoms = self.first.shape
+    def exchange(self) -> bool:
+        """Return whether a rank sends an atom in the step in which it arrives."""
+        width, shards, atoms = self.first.shape
+        places = shards * atoms
         sent, received = (
             ((self.step * width + rank) * places + shard * atoms + self.atom)
             for rank, shard in ((self.sender, self.sent), (self.receiver, self.received))
         )
         return bool(np.isin(sent, received).any())
+
+
+def _sent_after_arrival(s: SymmetricSchedule, ends: _Ends) -> Array:
+    """Return which shards of an all-to-all rank 0 still sends after the shard that replaces them has arrived.
+
+    In place, the shard from v to 0 arrives at the place of the shard from 0 to v. Shape (ranks, shards).
+    """
+    staged = np.zeros((s.width, len(ends.shards)), dtype=bool)
+    if s.collective.kind != "alltoall" or not len(s.seed):
+        return staged
+    n, step = s.topology.num_ranks, s.seed.step.astype(np.int64)
+    source, target = np.divmod(ends.shards, n)
+    last_sent, arrives = np.full(n, -1), np.full(n, s.num_steps)
+    own, here = source[ends.sent] == 0, target[ends.received] == 0
+    np.maximum.at(last_sent, target[ends.sent[own]], step[own])
+    np.minimum.at(arrives, source[ends.received[here]], step[here])
+    staged[0, :n] = last_sent > arrives
+    return staged
 
 
 def _instructions(s: SymmetricSchedule, cuts: Array, atoms: _Atoms) -> Columns:
@@ -200,7 +233,7 @@ def _instructions(s: SymmetricSchedule, cuts: Array, atoms: _Atoms) -> Columns:
         "src_buffer": np.where(adds, src_buffer, 0), "src_offset": np.where(adds, src, 0),
         "dst_buffer": buffer[received], "dst_offset": home[received] + lo,
     }  # fmt: skip
-    tables = [sends, receives, _copies(s, cuts, atoms, home, start)]
+    tables = [sends, receives, _copies(s, cuts, atoms, home, start, buffer)]
     found = {c: np.concatenate([table[c] for table in tables]) for c in sends}
     order = lexsort([found[c] for c in ("lo", "row", "arrival", "time", "place", "kind", "rank")])
     return {c: values[order] for c, values in found.items()}
@@ -211,25 +244,52 @@ def _homes(s: SymmetricSchedule, atoms: _Atoms) -> tuple[Array, Array, Array]:
 
     Shape (ranks of the template, shards).
     """
-    ranks, shards = np.arange(s.width)[:, None], np.arange(s.topology.num_ranks)[None, :]
+    ranks, shards = np.arange(s.width)[:, None], atoms.shards[None, :]
     output, start = s.collective.output_slots(ranks, shards), s.collective.input_slots(ranks, shards)
     passing = (output < 0) & (atoms.first < atoms.never).any(axis=2)
-    home = np.where(output >= 0, output, np.where(passing, np.cumsum(passing, axis=1) - 1, -1)) * s.parts
+    room = _reused(atoms, passing[0])[None, :] if s.collective.kind == "alltoall" else np.cumsum(passing, axis=1) - 1
+    home = np.where(output >= 0, output, np.where(passing, room, -1)) * s.parts
     buffer = np.where(output >= 0, Buffer.OUTPUT, Buffer.SCRATCH)
     return buffer, home, np.where(start >= 0, start * s.parts, -1)
 
 
-def _copies(s: SymmetricSchedule, cuts: Array, atoms: _Atoms, home: Array, start: Array) -> Columns:
-    """Return the copies of what a rank has from the start, must have in the end, and never receives."""
-    ranks, shards = np.arange(s.width)[:, None], np.arange(s.topology.num_ranks)[None, :]
+def _reused(atoms: _Atoms, passing: Array) -> Array:
+    """Return the place in rank 0's scratch of each passing shard, in shards; a place is free after its last step.
+
+    Shards take the lowest free place in the order of their arrival. Others get -1.
+    """
+    last = np.full(len(passing), -1)
+    np.maximum.at(last, atoms.sent, atoms.step)
+    arrival = np.full(len(passing), np.iinfo(np.int64).max)
+    np.minimum.at(arrival, atoms.received, atoms.step)
+    begin = np.where(atoms.early[0], -1, arrival)
+    free, busy, place, size = list[int](), list[tuple[int, int]](), np.full(len(passing), -1), 0
+    for shard in lexsort((np.arange(len(passing)), begin)).tolist():
+        if not passing[shard]:
+            continue
+        while busy and busy[0][0] < begin[shard]:
+            heappush(free, heappop(busy)[1])
+        if free:
+            place[shard] = heappop(free)
+        else:
+            place[shard], size = size, size + 1
+        heappush(busy, (int(last[shard]), int(place[shard])))
+    return place
+
+
+def _copies(s: SymmetricSchedule, cuts: Array, atoms: _Atoms, home: Array, start: Array, buffer: Array) -> Columns:
+    """Return the copies of what a rank has from the start, must have in the end, and never receives; before all else,
+    those of the shards that it sends late.
+    """
+    ranks, shards = np.arange(s.width)[:, None], atoms.shards[None, :]
     kept = s.collective.wants(ranks, shards) & s.collective.holds(ranks, shards)
-    rank, shard, atom = np.nonzero(kept[:, :, None] & (atoms.first == atoms.never))
+    rank, shard, atom = np.nonzero((kept[:, :, None] & (atoms.first == atoms.never)) | atoms.early[:, :, None])
     lo, zeros = cuts[atom], np.zeros(len(shard), dtype=np.int64)
     return {
         "rank": rank, "place": zeros, "row": np.arange(len(shard)), "lo": lo, "count": cuts[atom + 1] - lo,
-        "kind": zeros + _LOCAL, "time": zeros + 2 * s.num_steps, "arrival": zeros, "opcode": zeros + Opcode.COPY,
-        "src_buffer": zeros + Buffer.INPUT, "src_offset": start[rank, shard] + lo, "dst_buffer": zeros + Buffer.OUTPUT,
-        "dst_offset": home[rank, shard] + lo,
+        "kind": zeros + _LOCAL, "time": np.where(atoms.early[rank, shard], -1, 2 * s.num_steps), "arrival": zeros,
+        "opcode": zeros + Opcode.COPY, "src_buffer": zeros + Buffer.INPUT, "src_offset": start[rank, shard] + lo,
+        "dst_buffer": buffer[rank, shard], "dst_offset": home[rank, shard] + lo,
     }  # fmt: skip
 
 
@@ -311,7 +371,7 @@ def _bases(s: SymmetricSchedule, t: Columns) -> Array:
 
     In place the smaller of input and output is the place of the rank's own shard in the larger.
     """
-    own, shards = np.arange(s.width), s.topology.num_ranks
+    own, shards = np.arange(s.width), s.topology.num_ranks  # in an all-to-all, input and output are the same places
     slots = s.collective.input_slots(0, np.arange(shards)), s.collective.output_slots(0, np.arange(shards))
     places = [own * (int((found >= 0).sum()) < shards) for found in slots]
     room = shards * s.parts + int(t["dst_offset"].max(initial=0) + t["count"].max(initial=0)) + 1

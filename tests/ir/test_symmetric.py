@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import attrs
 import numpy as np
 import pytest
@@ -20,7 +22,7 @@ from collc.ir.diagnostic import CollcError
 from collc.ir.group import Group, parse_group
 from collc.ir.schedule import Action, Routes, Schedule
 from collc.ir.spec import Problem
-from collc.ir.symmetric import SYMMETRIC_KINDS, SymmetricSchedule
+from collc.ir.symmetric import SYMMETRIC_KINDS, TEMPLATE_KINDS, SymmetricSchedule
 from collc.ir.text import parse_ir, print_ir
 from collc.ir.topology import LinkClass, Topology
 from collc.ir.validate import structure
@@ -29,6 +31,7 @@ from collc.ir.verify.connections import carried
 from collc.passes.schedule.discretize import Discretize
 from collc.passes.schedule.reverse import Reverse
 from collc.passes.synthesis.breadth_first.bfb import BFB
+from collc.passes.synthesis.flow.scheduler import Flow
 
 GROUPS = (
     "cyclic(7)", "abelian(2, 6)", "dihedral(5)", "dicyclic(3)", "metacyclic(7, 3, 2)", "symmetric(3)", "symmetric(4)",
@@ -68,7 +71,11 @@ def symmetric_networks() -> st.SearchStrategy[Topology]:
 
 
 def template(topology: Topology, kind: str = "allgather", **options: object) -> SymmetricSchedule:
-    """What BFB makes before it decides whether to write it out."""
+    """What BFB, of an all-to-all `flow`, makes before it decides whether to write it out."""
+    if kind == "alltoall":
+        found = Flow(template=True).run(Problem(topology, Collective(kind, topology.num_ranks)))
+        assert isinstance(found, SymmetricSchedule)
+        return found
     made = BFB(**options)._scheduled(topology, Collective(kind, topology.num_ranks))
     assert isinstance(made, SymmetricSchedule)
     return made
@@ -82,6 +89,7 @@ def plain(topology: Topology, kind: str = "allgather") -> Schedule:
 
 
 kinds = st.sampled_from(SYMMETRIC_KINDS)
+every_kind = st.sampled_from(TEMPLATE_KINDS)
 
 
 # ---- unfolding
@@ -97,13 +105,26 @@ def test_the_unfolded_schedule_is_right_and_costs_what_plain_bfb_costs(topology,
     assert (expected.T_L, expected.time_per_byte) == (cost(found).T_L, cost(found).time_per_byte)
 
 
-@given(symmetric_networks() | cayley_digraphs(unlike=True), kinds)
+@given(symmetric_networks() | cayley_digraphs(unlike=True), every_kind)
 @settings(max_examples=examples(60))
 def test_a_template_costs_what_it_unfolds_to(topology, kind):
     """All of Cost, exactly; with relaxed schedules and links of two kinds among them."""
     seed = template(topology, kind)
     assert cost(seed.unfold()) == cost(seed)
     assert (len(seed.unfold()), seed.unfold().num_steps) == (len(seed), seed.num_steps)
+
+
+@given(symmetric_networks())
+@settings(max_examples=examples(40))
+def test_a_template_of_an_all_to_all_is_the_schedule_of_one_rank_s_data(topology):
+    """Unfolded it is, row by row, what `flow` writes out, and right; the shards are those of rank 0."""
+    problem = Problem(topology, Collective("alltoall", topology.num_ranks))
+    found = template(topology, "alltoall")
+    whole = Flow(template=False).run(problem)
+    assert isinstance(whole, Schedule)
+    assert found.unfold() == whole
+    assert verify_schedule(found).failed == verify_schedule(whole).failed == ()
+    assert (found.seed.shard < topology.num_ranks).all()
 
 
 @pytest.mark.slow
@@ -164,7 +185,7 @@ def changed(seed: Schedule, **columns: object) -> SymmetricSchedule:
     return SymmetricSchedule(attrs.evolve(seed, **columns))
 
 
-@given(symmetric_networks(), kinds, st.data())
+@given(symmetric_networks(), every_kind, st.data())
 @settings(max_examples=examples(60))
 def test_faults_in_the_seed_are_found_as_they_are_in_the_whole(topology, kind, data):
     """One fault is planted in a row of the seed; template and unfolded schedule fail alike, or are right alike."""
@@ -220,6 +241,8 @@ def test_verification_says_what_was_executed():
 
 def test_a_template_that_is_none_is_not_well_formed():
     """Every condition of the form has a message; a symmetry that does not hold is found in the topology."""
+    pairs = template(collc.topology("torus(3, 3)"), "alltoall").seed
+    assert "it moves shard 9, not one of 0 to 8" in structure(changed(pairs, shard=np.full(len(pairs), 9)))[0]
     good = template(collc.topology("torus(3, 3)"))
     seed, topology = good.seed, good.topology
     assert structure(good) == []
@@ -241,7 +264,7 @@ def test_a_template_that_is_none_is_not_well_formed():
 # ---- text
 
 
-@given(symmetric_networks(), kinds)
+@given(symmetric_networks(), every_kind)
 @settings(max_examples=examples(40))
 def test_templates_are_printed_and_read_back(topology, kind):
     found = template(topology, kind)
@@ -283,6 +306,18 @@ def test_large_symmetric_networks_stay_templates(kind):
     assert all(column.nbytes <= 4 * len(made.seed) for column in (getattr(made.seed, c) for c in Schedule.COLUMNS))
 
 
+@pytest.mark.slow
+def test_a_large_all_to_all_stays_a_template():
+    """1,024 ranks: 17 million transfers, of which those of one rank's data are kept, and lowered."""
+    result = collc.compile_source("collective g = alltoall on torus(32, 32);", target="mpi-c")["g"]
+    made = result.schedule
+    assert isinstance(made, SymmetricSchedule) and made.scheduler == "flow"
+    assert len(made) == 1024 * len(made.seed) > 16_000_000
+    assert all(report.ok for report in result.reports)
+    assert result.cost.T_L == 32 and 1 < result.cost.T_B / result.cost.T_B_bound < Fraction(1001, 1000)
+    assert sum(len(file.text) for file in result.files) < 2_000_000
+
+
 def _computed(topology: Topology) -> set[str]:
     """Which of the cached properties were used."""
     return {"distances", "diameter", "out_links"}.intersection(vars(topology))
@@ -298,7 +333,7 @@ def test_lowering_a_template_writes_it_out(monkeypatch, kind):
     """Files of a template list all ranks, and move the same chunks; those of an allreduce are numbered anew."""
     text = LARGE.format("torus(3, 4)", kind)
     expected = collc.compile_source(text, target="msccl-xml").program
-    monkeypatch.setattr("collc.passes.synthesis.breadth_first.bfb._MOST_UNFOLDED", 0)
+    monkeypatch.setattr("collc.passes.synthesis.breadth_first.bfb.MOST_LISTED", 0)
     found = collc.compile_source(text, target="msccl-xml")
     assert isinstance(collc.compile_source(text).schedule, SymmetricSchedule)
     assert verify(found.program).ok

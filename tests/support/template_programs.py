@@ -16,19 +16,20 @@ from collc.ir.group import parse_group
 from collc.ir.program import Buffer, Program
 from collc.ir.ragged import nth, owners
 from collc.ir.spec import Problem
-from collc.ir.symmetric import SYMMETRIC_KINDS, SymmetricSchedule
+from collc.ir.symmetric import TEMPLATE_KINDS, SymmetricSchedule
 from collc.ir.symmetric_program import SymmetricProgram
 from collc.ir.topology import Topology
 from collc.passes.lowering.template import lower_template
 from collc.passes.schedule.discretize import Discretize
 from collc.passes.synthesis.breadth_first.bfb import BFB
+from collc.passes.synthesis.flow.scheduler import Flow
 
 __all__ = [
     "GROUPS", "KINDS", "SHAPES", "cayley_networks", "group_networks", "instructions_of", "network", "template",
     "template_schedule",
 ]  # fmt: skip
 
-KINDS = SYMMETRIC_KINDS
+KINDS = TEMPLATE_KINDS
 SHAPES: tuple[tuple[int, ...], ...] = (
     (2,), (3,), (5,), (8,), (9,), (12,), (2, 2), (2, 3), (3, 3), (2, 4), (4, 4), (3, 5), (2, 2, 2), (2, 2, 3),
     (2, 2, 2, 2), (16,),
@@ -75,9 +76,8 @@ def vector_networks(draw: st.DrawFn) -> Topology:
 
 def template_schedule(topology: Topology, kind: str) -> SymmetricSchedule:
     """Return the discrete template of a collective."""
-    found = Discretize(templates=True).run(
-        BFB(template=True).run(Problem(topology, Collective(kind, topology.num_ranks)))
-    )
+    scheduler = Flow(template=True) if kind == "alltoall" else BFB(template=True)
+    found = Discretize(templates=True).run(scheduler.run(Problem(topology, Collective(kind, topology.num_ranks))))
     assert isinstance(found, SymmetricSchedule)
     return found
 

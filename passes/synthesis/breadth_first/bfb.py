@@ -29,7 +29,7 @@ from collc.ir.frozen import frozen
 from collc.ir.progress import progress
 from collc.ir.schedule import Action, Schedule
 from collc.ir.spec import Problem
-from collc.ir.symmetric import SymmetricSchedule
+from collc.ir.symmetric import MOST_LISTED, SymmetricSchedule
 from collc.ir.topology import Topology
 
 from ...applying import not_scheduled, require_direct
@@ -48,7 +48,6 @@ __all__ = ["BFB"]
 Batch = tuple[int, Array, Array, Array, Array, int]  # step, shard, link, lo, hi, parts
 
 _MOST_PARTS = 2**62
-_MOST_UNFOLDED = 1 << 17  # rows: templates up to this size are unfolded at once
 _ALLGATHERS = ("allgather", "reduce-scatter", "allreduce")
 _BROADCASTS = ("broadcast", "reduce")
 
@@ -113,7 +112,7 @@ class BFB(Pass):
         return self._phase(collective)
 
     def _keeps(self, schedule: SymmetricSchedule) -> bool:
-        return len(schedule) > _MOST_UNFOLDED if self.template is None else self.template
+        return len(schedule) > MOST_LISTED if self.template is None else self.template
 
     def plans_by_size(self, ir: Problem) -> bool:
         return self.size is None and len({kind.latency for kind in ir.topology.classes}) > 1
@@ -168,7 +167,7 @@ class BFB(Pass):
         if relaxed is not None and (self.chunks is None or self.chunks % relaxed.parts == 0):
             return relaxed
         plain = self._plain(topology, collective)
-        if relaxed is None or self.chunks is None or len(relaxed) > _MOST_UNFOLDED:
+        if relaxed is None or self.chunks is None or len(relaxed) > MOST_LISTED:
             return plain
         from collc.ir.costs.cost import cost
 

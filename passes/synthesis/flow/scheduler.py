@@ -2,7 +2,8 @@
 
 The network is unrolled over steps. Prices on links and steps give the cheapest timed paths, :mod:`.mixing` finds the
 best mix of them, and :mod:`.rounding` makes whole chunks of it. On a symmetric network the pass schedules the shards of
-one rank of each orbit; the group moves their paths to all others. On Cayley digraphs one source is enough.
+one rank of each orbit; the group moves their paths to all others. On Cayley digraphs one source is enough, and a large
+schedule stays a template.
 
 On Cayley digraphs the program's time for as many steps as the diameter is mostly 1/f, so that T_B = d / (N f);
 elsewhere a step or two more are often needed. Chunks of finite size add at most :func:`.rounding.excess`, on Cayley
@@ -25,6 +26,7 @@ from collc.ir.collective import Collective
 from collc.ir.diagnostic import Excess, Subject, error
 from collc.ir.schedule import Action, Schedule
 from collc.ir.spec import Problem
+from collc.ir.symmetric import MOST_LISTED, SymmetricSchedule
 from collc.ir.topology import Topology
 
 from ...applying import not_scheduled
@@ -51,6 +53,7 @@ _QUICK_PROGRAM = 3500  # and of one that it solves in some seconds
 _MORE = (0, 1, 2, 4, 6, 9, 13)  # steps beyond the diameter that are tried for flows
 _FAR = Fraction(1, 50)
 _MOST_ROWS = 1 << 26
+_MOST_TEMPLATE = 1 << 18  # of the template of a network with a group
 _MOST_PAIRS = 1 << 23
 _MOST_UNEVEN = 1 << 15  # if shards differ in size: no two pairs are alike
 _KINDS = ("alltoall", "gather", "scatter")
@@ -89,10 +92,17 @@ class Flow(Pass):
         default=False, metadata={"help": "solve integer programs for the chunks of large networks too"}
     )
 
+    template: bool | None = attrs.field(
+        default=None,
+        metadata={
+            "help": "on a symmetric network, keep the transfers of one rank's data (default: above 131,072 transfers)"
+        },
+    )
+
     def with_chunks(self, chunks: int) -> Flow:
         return attrs.evolve(self, chunks=min(chunks, MOST_PARTS))
 
-    def run(self, ir: Problem) -> Schedule:
+    def run(self, ir: Problem) -> Schedule | SymmetricSchedule:
         topology, collective = ir.topology, ir.collective
         self.require(ir)
         if topology.num_ranks < 2:
@@ -110,7 +120,7 @@ class Flow(Pass):
             chunks = self._irregular(topology, action)
         else:
             chunks = self._small(topology, action, _PROGRAM) or self._large(topology, action)
-        return _schedule(topology, collective, action, chunks)
+        return _schedule(topology, collective, action, chunks, self.template)
 
     def _irregular(self, topology: Topology, action: Moves) -> ChunkedPaths:
         """Schedule without a group: by linear programs if they are quick, by flows if those come nearer to LP (3)."""
@@ -191,7 +201,10 @@ class Flow(Pass):
                 option="steps",
                 about=(Subject.TOPOLOGY,),
             )
-        _require_few(topology, int(topology.distances.astype(np.int64).sum()), "transfers", _MOST_ROWS)
+        if topology.symmetry is None:
+            _require_few(topology, topology.total_hops, "transfers", _MOST_ROWS)
+        else:
+            _require_few(topology, int(topology.hops_from(0).sum()), "transfers of one rank's data", _MOST_TEMPLATE)
 
     def _require_routable(self, ir: Problem) -> None:
         """Raise C0563 for too many sources and links, C0564 for options of schedules of several steps."""
@@ -224,24 +237,32 @@ def _require_few(topology: Topology, found: int, what: str, most: int) -> None:
         )  # fmt: skip
 
 
-def _schedule(topology: Topology, collective: Collective, action: Moves, chunks: ChunkedPaths | None) -> Schedule:
-    """Move the pieces' paths by every element of the group, step by step."""
+def _schedule(
+    topology: Topology, collective: Collective, action: Moves, chunks: ChunkedPaths | None, keep: bool | None = None
+) -> Schedule | SymmetricSchedule:
+    """Move the pieces' paths by every element of the group, step by step, or ``keep`` a template: by default if the
+    schedule is large.
+    """
     columns: Columns = {name: np.zeros(0, dtype=np.uint8) for name in Schedule.COLUMNS}
-    parts = 1
+    parts, template = 1, False
     if chunks is not None:
-        columns, parts = _columns(topology, action, chunks), chunks.parts
+        order = action.group.order
+        large = int((chunks.paths >= 0).sum()) * order > MOST_LISTED
+        template = action.group is topology.symmetry and (large if keep is None else keep)
+        columns, parts = _columns(topology, action, chunks, np.arange(1 if template else order)), chunks.parts
     columns["action"] = np.zeros(len(columns["step"]), dtype=np.uint8) + Action.COPY
-    return Schedule(topology, collective, parts, scheduler="flow", **columns)
+    found = Schedule(topology, collective, parts, scheduler="flow", **columns)
+    return SymmetricSchedule(found) if template else found
 
 
-def _columns(topology: Topology, action: Moves, chunks: ChunkedPaths) -> dict[str, Array]:
+def _columns(topology: Topology, action: Moves, chunks: ChunkedPaths, by: Array) -> dict[str, Array]:
+    """Return the columns of the paths' images under the elements ``by``."""
     n = topology.num_ranks
     ends = np.cumsum(chunks.units)
     first = np.searchsorted(chunks.commodity, chunks.commodity)  # the first path of the same shard
     lo = ends - chunks.units - (ends - chunks.units)[first]
     step, path = np.nonzero(chunks.paths.T >= 0)
     source, target = chunks.expanded.commodities[chunks.commodity[path]].T
-    by = np.arange(action.group.order)
     link = action.move_links(chunks.paths[path, step].astype(np.int64)[:, None], by)
     shard = action.move_ranks(source[:, None], by) * n + action.move_ranks(target[:, None], by)
     return {

@@ -24,6 +24,7 @@ from collc.ir.costs.cost import DEFAULT_ALPHA, unit_seconds
 from collc.ir.effort import limited, within
 from collc.ir.schedule import Forest
 from collc.ir.spec import Problem
+from collc.ir.symmetric_forest import SymmetricForest
 from collc.ir.topology import Topology
 
 from .optimum import fixed, is_balanced
@@ -83,15 +84,16 @@ class Number:
 class Grown:
     """Trees in one piece, and the counted work that they took."""
 
-    forest: Forest
+    forest: Forest | SymmetricForest
     work: int
 
     @classmethod
-    def of(cls, grow: Callable[[], Forest]) -> Grown:
+    def of(cls, grow: Callable[[], Forest | SymmetricForest]) -> Grown:
         """Return what a function grows."""
         with limited(_NO_LIMIT) as effort:
             forest = grow()
-        return cls(forest, effort.spent + _PER_EDGE * len(forest.parent))
+        rows = forest if isinstance(forest, Forest) else forest.seed
+        return cls(forest, effort.spent + _PER_EDGE * len(rows.parent))
 
 
 class Worked(Protocol):

@@ -318,5 +318,9 @@ def test_impossible_pieces(chunks: int) -> None:
 
 def test_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scheduler, "_MOST_ROWS", 100)
+    flow(torus(4, 4))  # a network with a group keeps the transfers of one rank's data
+    with pytest.raises(CollcError, match="C0563"):
+        flow(de_bruijn(2, 4))
+    monkeypatch.setattr(scheduler, "_MOST_TEMPLATE", 20)
     with pytest.raises(CollcError, match="C0563"):
         flow(torus(4, 4))
