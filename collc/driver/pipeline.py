@@ -119,7 +119,7 @@ def plan(
     start = Program if start is SymmetricProgram else start
     limits = target.limits if target else Limits()
     limits = attrs.evolve(limits, equal_chunks=limits.equal_chunks and uneven)
-    planner = _Planner(recipe, request, limits, start, in_network and depth(until) > depth(Program))
+    planner = _Planner(recipe, request, limits, start, in_network and depth(until) > depth(Program), until)
     if recipe.elements is None:
         entries = _entries(recipe.level, request, start, by_hand)
         elements = [
@@ -169,8 +169,11 @@ def _takes(cls: type[Pass]) -> tuple[type, ...]:
 class _Planner:
     """The passes planned so far, and the level of the IR after them."""
 
-    def __init__(self, recipe: Recipe, request: ScheduleRequest, limits: Limits, start: type, in_network: bool):
+    def __init__(
+        self, recipe: Recipe, request: ScheduleRequest, limits: Limits, start: type, in_network: bool, until: type
+    ):
         self.recipe, self.request, self.limits, self.in_network = recipe, request, limits, in_network
+        self.lists = until is not Schedule  # a schedule alone needs no row of every rank
         # All passes take a template as a schedule: those that cannot get it unfolded.
         self.level, self.passes = Schedule if start is SymmetricSchedule else start, list[Pass]()
         self.reasons: list[str] = []
@@ -219,11 +222,10 @@ class _Planner:
 
     def append(self, cls: type[Pass], element: Element, why: str) -> None:
         limits = {k: v for k, v in attrs.asdict(self.limits).items() if v is not None}
+        by_orbits = (self.limits.orbits and cls.for_orbits) or (cls.takes is Forest and not self.lists)
         # passes that the user wrote, and those that copy a program, are for programs of all ranks
-        limits["templates"] = (
-            (self.limits.templates or (self.limits.orbits and cls.for_orbits))
-            and self.recipe.elements is None and self.request.instances == 1
-        )  # fmt: skip
+        own = self.recipe.elements is None and self.request.instances == 1
+        limits["templates"] = (self.limits.templates or by_orbits) and own
         options = element.options
         if cls.takes is Problem:
             options = self.with_request(element)

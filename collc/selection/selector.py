@@ -16,6 +16,8 @@ from collc.ir.effort import EffortSpent, limited
 from collc.ir.graph.boxes import boxes_of
 from collc.ir.progress import progress
 from collc.ir.spec import Problem
+from collc.ir.symmetric import SymmetricSchedule
+from collc.ir.symmetric_forest import SymmetricForest
 from collc.passes import PASSES
 from collc.passes.applying import require_listed
 from collc.passes.schedulers import Candidate, usual
@@ -39,7 +41,6 @@ if TYPE_CHECKING:
 
     from collc.ir.levels import Scheduled
     from collc.ir.schedule import Forest
-    from collc.ir.symmetric_forest import SymmetricForest
     from collc.passes.base import Pass
 
 __all__ = ["ChoosesPieces", "GrowsForest", "Selector", "reason_of", "unnamed"]
@@ -48,6 +49,8 @@ T = TypeVar("T")
 
 #: upper end of an unbounded size range
 _UNBOUNDED = 1 << 62
+#: transfers above which a schedule is left out that lists all, if another candidate is a template
+_MOST_LISTED = 1 << 21
 #: how much faster than others a scheduler has to be that takes seconds
 _FAR_FASTER = 2
 #: collectives of shards of equal size, all of whose ranks receive
@@ -118,10 +121,28 @@ class Selector:
             self._run_without_limit()
         if not self.measured and self.auto.candidates is None:
             self._try_last()
+        if self.auto.candidates is None:
+            self._leave_out_large()
         if self.apart is not None:
             self._join(self.apart)
         if not self.measured:
             raise self._failure()
+
+    def _leave_out_large(self) -> None:
+        """Skip schedules that list very many transfers where another candidate is a template."""
+        templates = {one for one, level in self.ready.items() if isinstance(level, SymmetricSchedule | SymmetricForest)}
+        if not templates:
+            return
+        kept = []
+        for one in self.measured:
+            this = one.algorithm.scheduler_pass()
+            number = None if this in templates else this.num_transfers(self.problem, _MOST_LISTED)
+            if number is None or number <= _MOST_LISTED:
+                kept.append(one)
+                continue
+            reason = f"more than {_MOST_LISTED} transfers to list, and other candidates are templates"
+            self.skipped.append(Skipped(one.algorithm.name, reason))
+        self.measured = kept
 
     def _apart(self, networks: MeasuredNetworks) -> Selector | None:
         """Return the selector of the members without relays; None without such a network, or a candidate on it."""

@@ -16,7 +16,7 @@ from ..collective import Collective
 from ..progress import counting, progress
 from ..ragged import first_of_group, ranges
 from ..schedule import Action, Schedule
-from ..shown import some
+from ..shown import counted, some
 from ..symmetric import SymmetricSchedule
 from ..validate import flaws
 from ._atoms import Atoms, Wrong, row_text
@@ -84,7 +84,11 @@ def _form(level: Schedule | SymmetricSchedule) -> list[Check]:
         row = int(itself[0])
         raise Wrong("links", f"{row_text(schedule, row)}: a rank has its own data", rows=(Row(row),))
     return [
-        Check("structure", True, f"{len(level)} transfers in {level.num_steps} steps{_executed(level)}"),
+        Check(
+            "structure",
+            True,
+            f"{counted(len(level), 'transfer')} in {counted(level.num_steps, 'step')}{_executed(level)}",
+        ),
         Check("links", True, f"{len(distinct(schedule.route))} routes over links that exist"),
     ]
 
@@ -93,7 +97,8 @@ def _executed(level: Schedule | SymmetricSchedule) -> str:
     if isinstance(level, Schedule):
         return ""
     if level.orbits is not None:
-        return f", from the {len(level.seed)} of shards 0 to {level.width - 1} by {level.orbits.shown}"
+        shards = "shard 0" if level.width == 1 else f"shards 0 to {level.width - 1}"
+        return f", from the {len(level.seed)} of {shards} by {level.orbits.shown}"
     shards = "shard 0" if level.shards == 1 else "the shards of rank 0"
     return f", from the {len(level.seed)} of {shards} by the symmetry {level.symmetry.shown}"
 

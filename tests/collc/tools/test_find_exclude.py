@@ -113,4 +113,14 @@ def test_a_database_is_built_without_names_and_says_so(collc: Collc) -> None:
 def test_databases_are_checked_whole(collc: Collc) -> None:
     ran = collc("find", "-n", "16", "-d", "4", "--check", "--database", "x.txt", "--exclude", "line")
     assert (2, "") == (ran.status, ran.out)
-    assert "--exclude is for one size" in ran.err
+    assert "--check searches nothing, found also --exclude" in ran.err
+    for words, found in ((("--json",), "--json is for one size"), (("--seed", "3"), "found also --seed")):
+        ran = collc("find", "-n", "16", "-d", "4", "--check", "--database", "x.txt", *words)
+        assert (2, "") == (ran.status, ran.out) and found in ran.err
+    ran = collc("find", "-n", "2001", "-d", "4", "--check")
+    assert (2, "") == (ran.status, ran.out) and "no topology of degree 4 and these numbers" in ran.err
+
+
+def test_a_look_up_says_that_it_searches_nothing(collc: Collc) -> None:
+    ran = collc("find", "-n", "45", "-d", "4", "--seed", "3")
+    assert ran.status == 0 and "--effort and --seed are for a search" in ran.err
