@@ -385,3 +385,11 @@ def test_the_two_ranks_named_are_the_first_without_a_path(topology):
         rank, others = without_route(topology)
         assert [rank] * len(others) == missing[: len(others), 0].tolist()
         assert others == missing[missing[:, 0] == rank, 1].tolist()
+
+
+@pytest.mark.parametrize(("kind", "scheduler"), [("allgather", "bfb"), ("alltoall", "flow")])
+def test_a_template_of_a_network_without_a_group_is_remarked(kind, scheduler):
+    source = f"collective g = {kind} on kautz(2, 2); schedule g using {scheduler} {{ template: true }};"
+    result = collc.compile_source(source, target="mpi-c")["g"]
+    assert isinstance(result.schedule, Schedule)
+    assert any("no template, because collc knows no group of `kautz(2, 2)`" in one for one in result.remarks)

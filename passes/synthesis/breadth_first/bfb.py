@@ -33,7 +33,7 @@ from collc.ir.symmetric import MOST_LISTED, SymmetricSchedule
 from collc.ir.topology import Topology
 
 from ...applying import not_scheduled, require_direct
-from ...base import Pass
+from ...base import Pass, remark
 from ...knobs import CHUNKS, Knob
 from ...ranges import Range
 from ..operations import require_commutative
@@ -126,6 +126,8 @@ class BFB(Pass):
         schedule = self._scheduled(topology, collective)
         if isinstance(schedule, SymmetricSchedule) and not self._keeps(schedule):
             return schedule.unfold()
+        if self.template and not isinstance(schedule, SymmetricSchedule):
+            remark(f"bfb: no template, because collc knows no group of `{topology.name}`")
         return schedule
 
     def require(self, ir: Problem) -> None:

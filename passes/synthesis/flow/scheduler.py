@@ -30,7 +30,7 @@ from collc.ir.symmetric import MOST_LISTED, SymmetricSchedule
 from collc.ir.topology import Topology
 
 from ...applying import not_scheduled
-from ...base import Pass
+from ...base import Pass, remark
 from ...knobs import CHUNKS, Knob
 from ...ranges import Range
 from ..operations import require_routes
@@ -249,6 +249,8 @@ def _schedule(
         order = action.group.order
         large = int((chunks.paths >= 0).sum()) * order > MOST_LISTED
         template = action.group is topology.symmetry and (large if keep is None else keep)
+        if keep and not template:
+            remark(f"flow: no template, because collc knows no group of `{topology.name}`")
         columns, parts = _columns(topology, action, chunks, np.arange(1 if template else order)), chunks.parts
     columns["action"] = np.zeros(len(columns["step"]), dtype=np.uint8) + Action.COPY
     found = Schedule(topology, collective, parts, scheduler="flow", **columns)
