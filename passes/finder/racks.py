@@ -19,7 +19,7 @@ from collc.ir.arrays import Array
 from collc.ir.diagnostic import error
 from collc.ir.group import Translations
 from collc.ir.progress import counting, progress
-from collc.ir.ragged import inverse
+from collc.ir.ragged import group_starts, inverse
 from collc.ir.shown import counted
 from collc.ir.topology import Topology
 
@@ -29,7 +29,7 @@ _MOST_JOINED = 3  # generators whose cosets are tried together
 _MOST_STARTS = 3  # assignments that are improved by exchanges
 _EXCHANGES = 12_000  # exchanges that a search tries
 _DEPTH = 16  # exchanges between two racks, before the best prefix is kept
-_MOST_DENSE = 4096  # nodes or units, up to which tables of all their pairs are made
+_MOST_DENSE = 4096  # nodes, up to which a table of all their pairs is made; units that grow, but for the nodes
 _MOST_ROUTED = 40_000  # nodes times diameter, up to which the bound routes all pairs
 
 
@@ -95,8 +95,8 @@ def _starts(topology: Topology, size: int) -> Iterator[Array]:
     yield np.arange(nodes) // size
     for shape in _shapes(topology):
         yield from _boxes(shape, size)
-    for unit in _units(topology, size):
-        if len(np.unique(unit)) <= _MOST_DENSE:
+    for number, unit in enumerate(_units(topology, size)):
+        if not number or len(np.unique(unit)) <= _MOST_DENSE:  # of a large network, the nodes one by one
             yield _grown(topology, unit, size)
 
 
@@ -165,13 +165,14 @@ def _grown(topology: Topology, unit: Array, size: int) -> Array:
     """Return racks that grow unit by unit, each time by the one with most links to the rack."""
     names, which = np.unique(unit, return_inverse=True)
     count = len(names)
-    weight = np.zeros((count, count), dtype=np.int32)
-    np.add.at(weight, (which[topology.src], which[topology.dst]), 1)
-    weight += weight.T
+    ends = np.stack([which[topology.src], which[topology.dst]]).astype(np.int64)
+    ends = ends[:, ends[0] != ends[1]]
+    pairs, links = np.unique(np.concatenate([ends[0] * count + ends[1], ends[1] * count + ends[0]]), return_counts=True)
+    near, first = pairs % count, group_starts(pairs // count, count).tolist()
     room = np.bincount(which)
     rack = np.full(count, -1, dtype=np.int64)
     free = np.ones(count, dtype=bool)
-    outside = weight.sum(axis=1) - np.diagonal(weight)
+    outside = np.bincount(pairs // count, weights=links, minlength=count).astype(np.int64)
     number = 0
     while free.any():
         left, ties = size, np.zeros(count, dtype=np.int64)
@@ -179,10 +180,12 @@ def _grown(topology: Topology, unit: Array, size: int) -> Array:
             fits = np.flatnonzero(free & (room <= left))
             if not len(fits):
                 break
-            taken = fits[np.lexsort((fits, outside[fits], -ties[fits]))[0]]
+            fits = fits[ties[fits] == ties[fits].max()]
+            taken = int(fits[np.argmin(outside[fits])])
             rack[taken], free[taken] = number, False
-            ties += weight[taken]
-            outside -= weight[taken]
+            others = slice(first[taken], first[taken + 1])
+            ties[near[others]] += links[others]
+            outside[near[others]] -= links[others]
             left -= int(room[taken])
         number += 1
     return rack[which]

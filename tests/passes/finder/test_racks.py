@@ -121,3 +121,11 @@ def test_an_exchange_repairs_a_planted_fault() -> None:
         wrong[[a, b]] = wrong[[b, a]]
         assert wrong[a] == best.rack[a] or links_between(network, wrong) > best.links
         assert links_between(network, _exchanged(_joined(network), wrong)) == best.links
+
+
+def test_large_networks_have_racks_that_grow_node_by_node() -> None:
+    """Consecutive numbers of this network share no link: all its 20,000 links would leave their racks."""
+    network = topology("generalized_kautz(4, 5000)")
+    found = assign_racks(network, 40)
+    assert found.links == links_between(network, found.rack) < 12_000
+    assert np.bincount(found.rack).max() <= 40 and len(np.unique(found.rack)) == 125

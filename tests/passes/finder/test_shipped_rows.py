@@ -8,7 +8,7 @@ import pytest
 from sampling import EXHAUSTIVE
 
 from collc.passes.finder.cayley import search_cayley
-from collc.passes.finder.database import parse_rows, shipped
+from collc.passes.finder.database import DEGREES, parse_rows, shipped
 from collc.passes.finder.found import Found
 from collc.passes.finder.inserted import search_inserted
 from collc.passes.finder.polycirculants import search_polycirculants
@@ -31,6 +31,13 @@ def test_the_page_tells_of_rows_that_there_are(degree: int, nodes: int, steps: i
     rows = parse_rows(shipped(degree) or "", degree, "shipped", nodes)
     most = Fraction(times) * Fraction(nodes - 1, nodes)
     assert any(row.bidirectional and row.T_L == steps and row.T_B <= most for row in rows)
+
+
+@pytest.mark.parametrize("degree", DEGREES)
+def test_every_row_knows_its_reduce_scatter_and_its_rate(degree: int) -> None:
+    """Without the first, an allreduce would be priced as two allgathers."""
+    for row in parse_rows(shipped(degree) or "", degree, "shipped"):
+        assert row.reduce_scatter_T_B is not None and row.alltoall_rate is not None, row.expression
 
 
 def searched(nodes: int, degree: int) -> list[Found]:
