@@ -365,8 +365,9 @@ class Selector:
         if isinstance(algorithm_pass, ForestScheduler) and algorithm_pass.k == "optimal":
             yield from self._front(algorithm, algorithm_pass, forest.work, [result.times for _, result in found])
 
-    def _grown(self, scheduler: GrowsForest) -> Forest | SymmetricForest:
+    def _grown(self, scheduler: Pass) -> Forest | SymmetricForest:
         """Return the trees that a compilation takes: a template on a large symmetric network."""
+        assert isinstance(scheduler, GrowsForest)
         if self.trees is not None and scheduler.takes_trees:
             return self.trees
         found = None

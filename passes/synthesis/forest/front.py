@@ -223,24 +223,26 @@ def members(
             yield number, found
 
 
-def fastest(scheduler: ForestScheduler, ir: Problem) -> Forest:
+def fastest(scheduler: ForestScheduler, ir: Problem) -> Forest | SymmetricForest:
     """Return the trees of least predicted time at the collective's size (1 MiB without one), in pieces.
 
     They are compared in the scheduler's number of pieces, else each in its best number. Of equally fast ones the first
-    wins: the optimal ones, else those of fewest trees.
+    wins: the optimal ones, as a template on a large symmetric network, else those of fewest trees.
     """
     from collc.ir.costs.pieces import USUAL_SIZE, fastest_pieces, pieces_that_fit
+
+    from .template import template
 
     size = USUAL_SIZE if ir.collective.size is None else ir.collective.size
     latencies = [kind.latency for kind in ir.topology.classes]
     latency = min(latencies) if any(latencies) else DEFAULT_ALPHA
 
-    def timed(forest: Forest) -> tuple[Fraction, int]:
+    def timed(forest: Forest | SymmetricForest) -> tuple[Fraction, int]:
         among = None if scheduler.pieces is None else (scheduler.pieces,)
         return fastest_pieces(forest, size, most=pieces_that_fit(forest), among=among)
 
     optimal = attrs.evolve(scheduler, k="optimal")
-    first = Grown.of(lambda: optimal.grow(ir))
+    first = Grown.of(lambda: template(optimal, ir) or optimal.grow(ir))
     found = [(*timed(first.forest), 0, first.forest)]
 
     def useful(number: Number) -> bool:
@@ -253,4 +255,4 @@ def fastest(scheduler: ForestScheduler, ir: Problem) -> Forest:
         for _, one in members(numbers(optimal, ir), work_limit(ir, first.work), useful, grow):
             found.append((*timed(one.forest), one.forest.num_trees, one.forest))
     _, pieces, _, best = min(found, key=lambda one: (one[0], one[2]))
-    return attrs.evolve(best, pieces=pieces)
+    return attrs.evolve(best, pieces=pieces) if isinstance(best, Forest) else best.revised(pieces=pieces)
