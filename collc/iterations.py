@@ -9,6 +9,7 @@ from fractions import Fraction
 import attrs
 
 from collc.ir.diagnostic import error
+from collc.ir.topology import Topology
 
 from .compiling import Path, shielded
 from .driver.watching import Cancel, Progress, watching
@@ -42,7 +43,6 @@ def train(
     >>> found.best.name, len(found.table)
     ('torus(4, 4)', 2)
     """
-    from collc.frontends import coll
     from collc.passes.finder.networks import Values
 
     from .tools.finding import given_sizes
@@ -50,22 +50,36 @@ def train(
     from .training.predicting import predict
 
     def work() -> Training:
-        if not isinstance(workload, (str, os.PathLike)):
-            raise error("C0001", f"found {type(workload).__name__} as workload, needed a path or a name", exit_status=2)
-        found = workload_named(os.fspath(workload))
+        found = workload_named(_name_of(workload))
         if capacities := given_sizes(buckets):
             found = attrs.evolve(found, buckets=capacities)
-        networks = [
-            (name, coll.topology(one, node_limit=node_limit) if isinstance(one, str) else one)
-            for name, one in named(topologies).items()
-        ]
-        if not networks:
-            raise error("C0001", "found no topology to train on, needed at least one", exit_status=2)
         given = numbers(alpha, bandwidth, None, None)
-        return predict(found, networks, Values(given.alpha, given.bandwidth), watch)
+        return predict(found, _networks(topologies, node_limit), Values(given.alpha, given.bandwidth), watch)
 
     with watching(progress, cancel) as watch:
         return shielded("train", work)
+
+
+def _name_of(workload: object) -> str:
+    """Return the path or the name of a workload; raise C0001 for what is neither."""
+    if not isinstance(workload, (str, os.PathLike)):
+        raise error("C0001", f"found {type(workload).__name__} as workload, needed a path or a name", exit_status=2)
+    return os.fspath(workload)
+
+
+def _networks(
+    topologies: Network | Sequence[Network] | Mapping[str, Network], node_limit: int
+) -> list[tuple[str, Topology]]:
+    """Return the topologies with their names; raise C0001 if there is none."""
+    from collc.frontends import coll
+
+    found = [
+        (name, coll.topology(one, node_limit=node_limit) if isinstance(one, str) else one)
+        for name, one in named(topologies).items()
+    ]
+    if not found:
+        raise error("C0001", "found no topology to train on, needed at least one", exit_status=2)
+    return found
 
 
 def listing(kind: str, name: str | None = None) -> Table:

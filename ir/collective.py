@@ -11,7 +11,7 @@ ranks contribute to some of its shards, it reduces: ``contributors`` are the ran
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 
 import attrs
@@ -296,6 +296,17 @@ class Collective:
             found = np.array([len(ranks) for ranks in self.contributors])
         found.flags.writeable = False
         return found
+
+    def moved(self, shards: Array | int, move: Callable[[Array], Array]) -> Array:
+        """Return the images of shards if ``move`` gives those of ranks, all of which take part: of an all-to-all, the
+        shard from the one rank's image to the other's.
+        """
+        shards = np.asarray(shards, dtype=np.int64)
+        if self.kind != "alltoall":
+            return move(shards)
+        source, target = np.divmod(shards, self.num_ranks)
+        image: Array = move(source) * self.num_ranks + move(target)
+        return image
 
     def pair(self, shard: int) -> tuple[int, int]:
         """Return the ranks that a shard of an alltoall is from and to."""

@@ -146,12 +146,7 @@ class SymmetricSchedule(Columnar):
 
     def moved_shards(self, element: Array, shard: Array) -> Array:
         """Return the images of shards under elements of a topology's symmetry; the arrays broadcast."""
-        n, group = self.topology.num_ranks, self.symmetry
-        if self.collective.kind != "alltoall":
-            return group.multiply(element, shard)
-        source, target = np.divmod(np.asarray(shard, dtype=np.int64), n)
-        image: Array = group.multiply(element, source) * n + group.multiply(element, target)
-        return image
+        return self.collective.moved(shard, lambda rank: self.symmetry.multiply(element, rank))
 
     @property
     def place(self) -> Array:

@@ -108,11 +108,7 @@ class SymmetricProgram(Columnar):
 
     def moved_shards(self, element: Array | int, shard: Array | int) -> Array:
         """Return the images of shards under elements: of an all-to-all, those of both its ranks (int64)."""
-        if self.collective.kind != "alltoall":
-            return self.moved(element, shard)
-        source, target = np.divmod(np.asarray(shard, dtype=np.int64), self.num_ranks)
-        image: Array = self.moved(element, source) * self.num_ranks + self.moved(element, target)
-        return image
+        return self.collective.moved(shard, lambda rank: self.moved(element, rank))
 
     def placed(self, element: Array, offset: Array, moves: Array) -> Array:
         """Return the places of chunks on the images of their ranks; only those that ``moves`` marks move.
@@ -157,11 +153,9 @@ class SymmetricProgram(Columnar):
         """Return whether a buffer has a place for each rank's shard, so that its offsets move with their shards."""
         if buffer == Buffer.SCRATCH:
             return False
-        if self.collective.kind == "alltoall":
-            return True
-        shards = np.arange(self.collective.num_shards)
-        slots = self.collective.output_slots if buffer == Buffer.OUTPUT else self.collective.input_slots
-        return bool((slots(0, shards) == shards).all())
+        output = buffer == Buffer.OUTPUT
+        slots = self.collective.output_slots if output else self.collective.input_slots
+        return np.array_equal(slots(0, self.collective.shards_at(0, output)), np.arange(self.num_ranks))
 
     def moving(self, end: str) -> Array:
         """Return which instructions of the seed use their location ``end`` in a buffer whose shards move."""

@@ -54,9 +54,8 @@ def build(options: SimpleNamespace, console: Console) -> int:
                 text = build_database(degree, _sizes(options, degree), text, path, how, work, store, finished)
             except Terminated:
                 if not console.errors_only and console.format == "text":
-                    console.err(
-                        f"collc: interrupted: `{_unfinished(path)}` has what is found; the command continues it\n"
-                    )
+                    kept = _unfinished(path)
+                    console.err(f"collc: interrupted: `{kept}` has what was found; the same command continues it\n")
                 raise
             console.clear_progress()
             rows = parse_rows(text, degree, path)
@@ -102,8 +101,8 @@ def check(options: SimpleNamespace, console: Console) -> int:
                 rows = [row for row in rows if row.nodes in sizes]
             if not rows:
                 which = f"degree {degree}" + (" and these numbers of nodes" if options.n else "")
-                shown = ", ".join(map(str, DEGREES))
-                raise usage_error(f"`{path}` has no topology of {which}", f"collc's own database has degrees {shown}")
+                hint = "leave out -n, or name other sizes" if options.n else f"degrees: {', '.join(map(str, DEGREES))}"
+                raise usage_error(f"`{path}` has no topology of {which}", hint)
             count = check_rows(rows, work)
             console.clear_progress()
             console.out(f"{path}: {count} topologies of degree {degree} have the costs of their rows\n")

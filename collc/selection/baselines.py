@@ -22,7 +22,8 @@ from ..messages.internal import is_fatal
 from .algorithm import Algorithm, candidate_of
 from .choice import Skipped
 from .measure import MeasuredForest, Model, Result
-from .selector import ChoosesPieces, GrowsForest, reason_of
+from .protocols import ChoosesPieces, GrowsForest
+from .selector import reason_of
 
 __all__ = ["Baseline", "Baselines", "baseline_algorithms", "measure_baselines"]
 

@@ -27,7 +27,8 @@ from .algorithm import Algorithm, candidate_of
 from .fitted import FittedTime, read_fitted
 from .measure import MeasuredForest, Model
 from .options import Auto
-from .selector import GrowsForest, reason_of
+from .protocols import GrowsForest
+from .selector import reason_of
 from .times import Times, least
 
 __all__ = ["fastest_ranges", "native_times", "tuning_of"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, TypeVar
 
 import attrs
 
@@ -34,6 +34,7 @@ from .floors import around, straight
 from .measure import MeasuredForest, Model, Result
 from .memory import Memory
 from .options import Auto
+from .protocols import ChoosesPieces, GrowsForest
 from .times import Times, least
 
 if TYPE_CHECKING:
@@ -43,38 +44,20 @@ if TYPE_CHECKING:
     from collc.ir.schedule import Forest
     from collc.passes.base import Pass
 
-__all__ = ["ChoosesPieces", "GrowsForest", "Selector", "reason_of", "unnamed"]
+__all__ = ["Selector", "reason_of", "unnamed"]
 
 T = TypeVar("T")
 
 #: upper end of an unbounded size range
 _UNBOUNDED = 1 << 62
 #: transfers above which a schedule is left out that lists all, if another candidate is a template
-_MOST_LISTED = 1 << 21
+_MOST_BESIDE_TEMPLATES = 1 << 21
 #: how much faster than others a scheduler has to be that takes seconds
 _FAR_FASTER = 2
 #: collectives of shards of equal size, all of whose ranks receive
 _EVEN = ("allgather", "reduce-scatter", "allreduce", "alltoall", "broadcast", "reduce")
 #: the operators that expand a schedule
 _OPERATORS = ("line", "degree", "power", "bidirectional", "transpose")
-
-
-@runtime_checkable
-class ChoosesPieces(Protocol):
-    """A scheduler with an option ``pipeline``, the number of pieces of its data."""
-
-    def pieces(self, ir: Problem) -> int:
-        """Return the number of pieces that it chooses."""
-        raise NotImplementedError
-
-
-@runtime_checkable
-class GrowsForest(Protocol):
-    """A scheduler whose trees are the same for any number of pieces."""
-
-    def grow(self, problem: Problem) -> Forest:
-        """Return the trees."""
-        raise NotImplementedError
 
 
 class Selector:
@@ -136,11 +119,11 @@ class Selector:
         kept = []
         for one in self.measured:
             this = one.algorithm.scheduler_pass()
-            number = None if this in templates else this.num_transfers(self.problem, _MOST_LISTED)
-            if number is None or number <= _MOST_LISTED:
+            number = None if this in templates else this.num_transfers(self.problem, _MOST_BESIDE_TEMPLATES)
+            if number is None or number <= _MOST_BESIDE_TEMPLATES:
                 kept.append(one)
                 continue
-            reason = f"more than {_MOST_LISTED} transfers to list, and other candidates are templates"
+            reason = f"more than {_MOST_BESIDE_TEMPLATES} transfers to list, and other candidates are templates"
             self.skipped.append(Skipped(one.algorithm.name, reason))
         self.measured = kept
 

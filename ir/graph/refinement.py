@@ -9,6 +9,7 @@ represents all.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 
 import attrs
 import numpy as np
@@ -16,6 +17,7 @@ import numpy as np
 from ..arrays import Array
 from ..ragged import group_starts
 from ..topology import Topology
+from .balls import ball_sizes
 
 __all__ = ["Budget", "Graph", "individualize", "mix", "start_colours", "twins"]
 
@@ -117,19 +119,8 @@ class Graph:
 
         Refinement alone gives all nodes of a regular graph one colour.
         """
-        everyone = np.arange(self.size)
-        tails = self.in_ends % self.size
-        # bit s of row v: whether s reaches v
-        near = np.zeros((self.size, -(-self.size // 64) * 8), dtype=np.uint8)
-        near[everyone, everyone // 8] = 1 << everyone % 8
-        reached, count = near.view(np.uint64), np.ones(self.size, dtype=np.uint64)
-        for _ in range(_NEAR if len(tails) else 0):
-            further = reached.copy()
-            further[self.in_nodes] |= np.bitwise_or.reduceat(reached[tails], self.in_start, axis=0)
-            before, count = count, np.bitwise_count(further).sum(axis=1, dtype=np.uint64)
-            if (count == before).all():
-                break
-            reached, colours = further, mix(colours * _GOLDEN + count)
+        for sizes in islice(ball_sizes(self.size, self.src, self.dst), _NEAR):
+            colours = mix(colours * _GOLDEN + sizes.astype(np.uint64))
         return colours
 
     def _round(self, colours: Array) -> Array:

@@ -14,6 +14,7 @@ import attrs
 import numpy as np
 
 from collc.ir.arrays import Array
+from collc.ir.graph.balls import ball_sizes
 from collc.ir.ragged import starts
 from collc.ir.topology import Topology
 
@@ -36,19 +37,10 @@ def distance_bound(topology: Topology) -> Fraction:
     >>> distance_bound(Topology("ring", 4, [0, 1, 2, 3], [1, 2, 3, 0]))
     Fraction(1, 6)
     """
-    n = topology.num_nodes
-    network = Network.of(n, topology.src.astype(np.int64), topology.dst.astype(np.int64))
-    # bit s of row v: whether v is at most this number of hops after s
-    reached = np.zeros((n, -(-n // 64) * 8), dtype=np.uint8)
-    reached[np.arange(n), np.arange(n) // 8] = 1 << (np.arange(n) % 8)
-    known = reached.view(np.uint64)
-    total, count = 0, n
-    while count < n * n:
-        total += n * n - count
-        larger = known.copy()
-        for slot in range(network.tails.shape[1]):
-            larger |= known[network.tails[:, slot]]
-        known, count = larger, int(np.bitwise_count(larger).sum())
+    pairs = topology.num_nodes**2
+    total = pairs - topology.num_nodes  # pairs at least one hop apart, at least two, ..
+    for sizes in ball_sizes(topology.num_nodes, topology.src.astype(np.int64), topology.dst.astype(np.int64)):
+        total += pairs - int(sizes.sum())
     return Fraction(int((topology.src != topology.dst).sum()), total)
 
 
@@ -61,9 +53,9 @@ def spread_rate(commodities: Commodities) -> Fraction:
     sources = len(commodities.sources)
     width = max(1, _WORK // commodities.network.num_nodes)
     parts = [slice(first, first + width) for first in range(0, sources, width)]
-    kept = [_Paths.of(commodities, part) for part in parts[: 1 if len(parts) == 1 else 0]]
+    kept = [_Paths.of(commodities, part) for part in parts] if len(parts) == 1 else []  # all that fit at once
     weights = np.full(commodities.classes, _DEAREST, dtype=np.int64)
-    alike = [(int(width), commodities.capacity == width) for width in np.unique(commodities.capacity)]
+    alike = [(int(one), commodities.capacity == one) for one in np.unique(commodities.capacity)]
     best = Fraction(0)
     rounds = max(1, min(_ROUNDS, _MOST_WORK // commodities.work))
     for _ in range(rounds):
