@@ -22,7 +22,7 @@ from .schedule import Routes
 from .shown import counted
 from .topology import Topology
 
-__all__ = ["Regular", "Rotations", "Symmetries", "moved_routes"]
+__all__ = ["Identity", "Regular", "Rotations", "Symmetries", "moved_routes"]
 
 
 @frozen(eq=False)
@@ -137,6 +137,44 @@ class Regular(Symmetries):
     @cached_property
     def link_orbit(self) -> Array:
         return np.arange(self.topology.num_links) % max(self.degree, 1)
+
+    @property
+    def stays(self) -> Array:
+        return np.zeros(self.topology.num_ranks, dtype=bool)
+
+
+@frozen(eq=False)
+class Identity(Symmetries):
+    """The group of one element, which every network has."""
+
+    @property
+    def order(self) -> int:
+        return 1
+
+    @property
+    def shown(self) -> str:
+        return "the identity"
+
+    def nodes(self, element: Array | int, node: Array | int) -> Array:
+        return np.broadcast_arrays(element, np.asarray(node, dtype=np.int64))[1]
+
+    def links(self, element: Array | int, link: Array | int) -> Array:
+        return self.nodes(element, link)
+
+    def flaws(self) -> Iterator[str]:
+        return iter(())
+
+    @property
+    def numbered(self) -> Group | None:
+        return Translations((1,))
+
+    @property
+    def rank_orbit(self) -> Array:
+        return np.arange(self.topology.num_ranks)
+
+    @property
+    def link_orbit(self) -> Array:
+        return np.arange(self.topology.num_links)
 
     @property
     def stays(self) -> Array:

@@ -18,6 +18,7 @@ from collc.ir.collective import Collective
 from collc.ir.frozen import frozen
 from collc.ir.schedule import Schedule
 from collc.ir.symmetric import SymmetricSchedule
+from collc.ir.symmetric_forest import SymmetricForest
 
 from .knobs import Knob
 from .ranges import require_ranges
@@ -187,10 +188,16 @@ class Pass(ABC):
     def of_all_ranks(self) -> Pass:
         """Return this pass as it runs on an IR that is no template: by default itself.
 
-        A pass with an option for templates returns itself without it, so that targets that take templates share what
-        they have in common with others.
+        A pass with an option for templates returns itself without it.
         """
         return self
+
+    def on(self, ir: Level) -> Pass:
+        """Return this pass without the options that do not matter for an IR.
+
+        So targets that take templates share what they have in common with others.
+        """
+        return self if isinstance(ir, SymmetricSchedule | SymmetricForest) else self.of_all_ranks()
 
     def with_chunks(self, chunks: int) -> Pass | None:
         """Return this scheduler with ``chunks`` chunks per shard; None if it has no such option."""

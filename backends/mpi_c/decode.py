@@ -14,11 +14,11 @@ from collc.ir.symmetric_program import AnyProgram
 
 from .cursor import Unreadable
 from .numbers import Numbers
+from .piece_tables import PIECE_COLUMNS, listed_pieces
 from .reader import PlanRow, SourceText
 from .scratch import is_whole
 from .template_tables import (
     ALGORITHM_TABLES,
-    PIECE_COLUMNS,
     in_all_ranks,
     is_template,
     listed_ranks,
@@ -109,8 +109,7 @@ def _sized(source: SourceText) -> Numbers:
     _trim(found, dict.fromkeys(("segment_cell", "segment_chunk"), _last(found, "rank_segments")))
     if "algorithm_sizes" in found:
         _trim(found, {"group_sizes": int(found["algorithm_sizes"].sum()), "step_pieces": _last(found, "block_steps")})
-        _trim(found, {"block_pieces": blocks + 1})
-        _trim(found, dict.fromkeys(PIECE_COLUMNS, _last(found, "block_pieces")))
+        _trim(found, dict.fromkeys(PIECE_COLUMNS, listed_pieces(found)))
     if "algorithm_words" in found:
         _trim(found, dict.fromkeys(("algorithm_words", "algorithm_times"), len(found["algorithm_sizes"])))
         _trim(found, word_sizes(found))
@@ -168,7 +167,7 @@ def _algorithm(numbers: Numbers, plan: PlanRow, number: int) -> Decoded:
     )  # fmt: skip
     first = numbers["rank_segments"][row : end + 1]
     segments = slice(int(first[0]), int(first[-1]))
-    whole = template_of(numbers, number, program, blocks, steps) if turned else program
+    whole = template_of(numbers, number, program, steps) if turned else program
     return Decoded(
         whole, int(numbers["algorithm_bytes"][number]), code & ~_OPCODE,
         numbers["block_slots"][blocks], numbers["block_slot_chunks"][blocks], numbers["block_sends"][blocks],

@@ -2,9 +2,6 @@
 
 static void step_done(struct block *block)
 {
-#if GROUPS
-    block->piece += step_pieces[block->step];
-#endif /* GROUPS */
     block->wait += step_waits[block->step];
     block->step++;
     block->phase = READY;
@@ -32,15 +29,13 @@ static int hand_over(struct engine *engine, struct block *block)
 static int pack_pieces(const struct call *call, struct work *work)
 {
     struct place src, dst, slot = work->slot;
-    int64_t piece = work->piece, end = piece + work->pieces;
+    struct run run = {0, 0, 0};
     int error = MPI_SUCCESS;
 
-    for (; piece < end && error == MPI_SUCCESS; piece++) {
-        int64_t elements = locate_piece(call, work->does, piece, &src, &dst);
-
-        if (elements > 0)
-            error = copy(call, &src, &slot, elements);
-        slot.at = kept_at(call, slot.at, elements);
+    while (error == MPI_SUCCESS && next_run(call, work, &run, &src, &dst)) {
+        if (run.elements > 0)
+            error = copy(call, &src, &slot, run.elements);
+        slot.at = kept_at(call, slot.at, run.elements);
     }
     return error;
 }
@@ -49,10 +44,10 @@ static int pack_pieces(const struct call *call, struct work *work)
 static int pieces_being_sent(const struct engine *engine, const struct work *work)
 {
     struct place src, dst;
-    int64_t piece = work->piece, end = piece + work->pieces;
+    struct run run = {0, 0, 0};
 
-    for (; piece < end; piece++)
-        if (locate_piece(engine->call, work->does, piece, &src, &dst) > 0 && being_sent(engine, &dst))
+    while (next_run(engine->call, work, &run, &src, &dst))
+        if (run.elements > 0 && being_sent(engine, &dst))
             return 1;
     return 0;
 }
@@ -61,22 +56,21 @@ static int pieces_being_sent(const struct engine *engine, const struct work *wor
 static int unpack_pieces(const struct call *call, struct work *work)
 {
     struct place src, dst, slot = work->slot;
-    int64_t piece = work->piece, end = piece + work->pieces;
+    struct run run = {0, 0, 0};
     int error = MPI_SUCCESS;
 
-    for (; piece < end && error == MPI_SUCCESS; piece++) {
-        int64_t elements = locate_piece(call, work->does, piece, &src, &dst);
-        int adds = elements > 0 && work->does & READS;
+    while (error == MPI_SUCCESS && next_run(call, work, &run, &src, &dst)) {
+        int adds = run.elements > 0 && work->does & READS;
 
         if (adds && src.at == dst.at) {
-            error = combine(call, slot.at, dst.at, elements);
+            error = combine(call, slot.at, dst.at, run.elements);
         } else {
             if (adds)
-                error = combine(call, src.at, slot.at, elements);
-            if (error == MPI_SUCCESS && elements > 0)
-                error = copy(call, &slot, &dst, elements);
+                error = combine(call, src.at, slot.at, run.elements);
+            if (error == MPI_SUCCESS && run.elements > 0)
+                error = copy(call, &slot, &dst, run.elements);
         }
-        slot.at = kept_at(call, slot.at, elements);
+        slot.at = kept_at(call, slot.at, run.elements);
     }
     return error;
 }

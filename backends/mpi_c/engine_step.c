@@ -34,8 +34,8 @@ struct work {
     int64_t elements;
     struct place src, dst, slot;
 #if GROUPS
-    int pieces;    /* of which the message is made, or 0 if it is one run at either end */
-    int64_t piece; /* the first */
+    int pieces;            /* of which the message is made, or 0 if it is one run at either end */
+    int64_t reads, writes; /* the first piece at either end */
 #endif /* GROUPS */
     int lands;  /* the message arrives in a slot, not at dst */
     int leaves; /* the message is sent from a slot, not from src or dst */
@@ -45,9 +45,6 @@ enum phase { READY, RECEIVING, ARRIVED };
 
 struct block {
     int64_t step, end, wait;
-#if GROUPS
-    int64_t piece;
-#endif /* GROUPS */
     enum phase phase;
     struct work work;
     int id;               /* number in the tables */
@@ -81,35 +78,51 @@ struct engine {
 };
 
 #if GROUPS
-/* Where this rank reads and writes a piece of a message; returns its elements. */
-static int64_t locate_piece(const struct call *call, int does, int64_t piece, struct place *src, struct place *dst)
-{
-    int64_t chunks = piece_count[piece], elements = 0;
+/* A run of a message: of which of its pieces, which one of that piece, and its elements. */
+struct run {
+    int64_t piece, nth, elements;
+};
 
-    if (does & READS) {
-        locate(call, piece_src_buffer[piece], piece_src[piece], chunks, src);
-        elements = src->end - src->begin;
-    }
-    if (does & WRITES) {
-        locate(call, piece_dst_buffer[piece], piece_dst[piece], chunks, dst);
-        elements = dst->end - dst->begin;
-    }
-    return elements;
+/* Where this rank has a run of a piece; returns its elements. */
+static int64_t locate_run(const struct call *call, int64_t piece, int64_t nth, struct place *place)
+{
+    locate(call, piece_buffer[piece], piece_place[piece] + nth * piece_stride[piece], piece_count[piece], place);
+    return place->end - place->begin;
 }
 
-/* A message of several pieces: they are sent from a slot, side by side, and arrive in one. */
+/* Where this rank reads and writes the run at hand, which becomes the next; returns 0 if there is none. */
+static int next_run(const struct call *call, const struct work *work, struct run *run, struct place *src,
+                    struct place *dst)
+{
+    int64_t from = work->reads + run->piece, to = work->writes + run->piece;
+
+    if (run->piece == work->pieces)
+        return 0;
+    if (work->does & READS)
+        run->elements = locate_run(call, from, run->nth, src);
+    if (work->does & WRITES)
+        run->elements = locate_run(call, to, run->nth, dst);
+    if (++run->nth == piece_times[work->does & READS ? from : to]) {
+        run->piece++;
+        run->nth = 0;
+    }
+    return 1;
+}
+
+/* A message of several runs: they are sent from a slot, side by side, and arrive in one. */
 static void prepare_pieces(const struct call *call, struct block *block)
 {
     struct work *work = &block->work;
     struct place src, dst;
-    int64_t piece = block->piece, end = piece + step_pieces[block->step];
+    struct run run = {0, 0, 0};
 
     work->pieces = step_pieces[block->step];
-    work->piece = piece;
+    work->reads = step_src[block->step];
+    work->writes = step_dst[block->step];
     work->leaves = (work->does & SENDS) != 0;
     work->lands = (work->does & RECEIVES) != 0;
-    for (; piece < end; piece++)
-        work->elements += locate_piece(call, work->does, piece, &src, &dst);
+    while (next_run(call, work, &run, &src, &dst))
+        work->elements += run.elements;
 }
 
 #endif /* GROUPS */

@@ -82,9 +82,6 @@ static int set_out(struct operation *it)
         block->step = block_steps[block->id];
         block->end = block_steps[block->id + 1];
         block->wait = block_waits[block->id];
-#if GROUPS
-        block->piece = block_pieces[block->id];
-#endif /* GROUPS */
         block->phase = READY;
         block->slot = -1;
         block->sending = 0;

@@ -59,12 +59,9 @@ _GROUPED: tuple[tuple[str, tuple[str, ...]], ...] = (
         ("algorithm_group", "algorithm_sizes", "algorithm_moves", "algorithm_shard", "group_sizes"),
     ),
     (
-        "Pieces of messages: the first of each block; how many of each step (0: it is one run); where from,\n"
-        " * where to, how many chunks.",
-        (
-            "block_pieces", "step_pieces", "piece_src_buffer", "piece_src", "piece_dst_buffer", "piece_dst",
-            "piece_count",
-        ),
+        "Pieces of messages: how many each step has (0: it is one run; else its places are its first pieces);\n"
+        " * buffer, place and chunks of a piece's first run, its runs, and the way from each to the next.",
+        ("step_pieces", "piece_buffer", "piece_place", "piece_count", "piece_times", "piece_stride"),
     ),
 )  # fmt: skip
 

@@ -14,18 +14,19 @@ come first.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Iterable
 
 import attrs
+import numpy as np
 
-from collc.ir.collective import Collective
+from collc.ir.arrays import Array
 from collc.ir.diagnostic import error
 from collc.ir.machine import connections
 from collc.ir.program import Buffer, Opcode, Program
 from collc.ir.progress import progress
+from collc.ir.symmetric_program import SymmetricProgram
 
-__all__ = ["Allowance", "allowance", "several_allowance"]
+__all__ = ["Allowance", "allowance", "messages_allowance"]
 
 #: sends in flight of a block before it waits; more only if the program does not end otherwise
 _SENDS = 8
@@ -36,8 +37,6 @@ _TURNS = 4096
 #: collectives whose input is part of the output in calls in place
 _OVERLAID = frozenset({"allreduce", "allgather", "alltoall", "reduce", "broadcast"})
 
-#: buffer, first chunk and end
-Place: TypeAlias = "tuple[int, int, int]"
 
 _READY, _RECEIVING, _ARRIVED = 0, 1, 2
 
@@ -61,18 +60,12 @@ def allowance(program: Program) -> Allowance:
     return _combine([plain, _Execution(program, True, frozenset(plain.copied)).run()], plain.copied)
 
 
-def several_allowance(
-    messages: Program, collective: Collective, src: Sequence[Sequence[Place]], dst: Sequence[Sequence[Place]]
-) -> Allowance:
-    """Return the same for the messages of the first ranks of a symmetric program, each of one or more pieces.
-
-    ``src`` and ``dst`` have for each message the places of its pieces.
-    """
-    plain = _OfPieces(messages, src, dst, False, frozenset(), collective.kind).run()
-    if collective.kind not in _OVERLAID:
+def messages_allowance(program: SymmetricProgram) -> Allowance:
+    """Return the same for the messages of the first ranks of a symmetric program, each of one or more runs."""
+    plain = _OfRuns(program, False, frozenset()).run()
+    if program.collective.kind not in _OVERLAID:
         return _combine([plain], plain.copied)
-    in_place = _OfPieces(messages, src, dst, True, frozenset(plain.copied), collective.kind).run()
-    return _combine([plain, in_place], plain.copied)
+    return _combine([plain, _OfRuns(program, True, frozenset(plain.copied)).run()], plain.copied)
 
 
 def _combine(runs: list[_Execution], copied: set[int]) -> Allowance:
@@ -150,10 +143,10 @@ class _Execution:
     def _overlaps(self, i: int) -> bool:
         return _overlap(self.src[i], self.dst[i])
 
-    def _sends_reading(self, rank: int, place: tuple[int, int, int]) -> list[int]:
-        """Return the sends in flight that read a place."""
-        flying, (buffer, first, end) = self.flying[rank], place
-        return [s for s, (b, low, high) in flying.items() if low < end and first < high and b == buffer]
+    def _in_the_way(self, i: int, b: int) -> list[int]:
+        """Return the sends in flight that read what an instruction writes."""
+        flying, (buffer, first, end) = self.flying[self.rank[b]], self.dst[i]
+        return [s for s, (where, low, high) in flying.items() if low < end and first < high and where == buffer]
 
     # ---- execution
 
@@ -183,7 +176,7 @@ class _Execution:
         """Return why an instruction cannot begin although its dependencies are done, or ""."""
         if self.is_sent[i] and self.sending[b] == self.sends[b]:
             return "sends"
-        if self.writes[i] and not self.lands_in_slot[i] and self._sends_reading(self.rank[b], self.dst[i]):
+        if self.writes[i] and not self.lands_in_slot[i] and self._in_the_way(i, b):
             return "read"
         return "slots" if self.takes_slot[i] and self.in_slot[b] == self.slots[b] else ""
 
@@ -213,7 +206,7 @@ class _Execution:
 
     def _is_write_blocked(self, i: int, b: int) -> bool:
         writes = self.writes[i] and self.lands_in_slot[i]
-        return writes and bool(self._sends_reading(self.rank[b], self.dst[i]))
+        return writes and bool(self._in_the_way(i, b))
 
     def _hand_over(self, i: int, b: int, woken: list[int]) -> None:
         if self.takes_slot[i] and not (self.is_sent[i] and self.leaves_slot[i]):
@@ -251,7 +244,7 @@ class _Execution:
         if limited or not stalled:
             return self._wake([b for b, _ in limited])
         b = stalled[0]
-        for send in self._sends_reading(self.rank[b], self.dst[self.at[b]]):
+        for send in self._in_the_way(self.at[b], b):
             self._copy_instead(send)
         return self._wake([x for x in stalled if self.rank[x] == self.rank[b]])
 
@@ -271,33 +264,34 @@ class _Execution:
         self.slots[b] = max(self.slots[b], self.in_slot[b])
 
 
-class _OfPieces(_Execution):
-    """An execution of messages of pieces: those of several are sent from slots and arrive in slots.
+class _OfRuns(_Execution):
+    """An execution of messages of runs: those of several are sent from slots and arrive in slots.
 
-    The place of a message is the list of its pieces' places.
+    ``src`` and ``dst`` have the first run of each message, ``written`` all runs: buffer, first chunk and end.
     """
 
-    def __init__(
-        self, program: Program, src: Sequence[Sequence[Place]], dst: Sequence[Sequence[Place]], in_place: bool,
-        copied: frozenset[int], kind: str,
-    ):  # fmt: skip
-        self.several = [len(pieces) > 1 for pieces in src]
-        self.pieces = src, dst
-        # in calls in place, the input of one shard is the rank's own place in the output
-        own = program.chunks if kind == "allgather" else 0
-        self.shift = (program.rank.astype(int) * own).tolist()
-        super().__init__(program, in_place, copied)
+    def __init__(self, program: SymmetricProgram, in_place: bool, copied: frozenset[int]):
+        self.whole = program
+        self.span, self.several = program.message_start.tolist(), (np.diff(program.message_start) > 1).tolist()
+        super().__init__(program.batched, in_place, copied)
 
     def _locate(self, in_place: bool) -> None:
-        self.src, self.dst = (  # type: ignore[assignment]  # lists of places
-            [[self._in_output(p, at) if in_place and p[0] == Buffer.INPUT else p for p in one]
-             for one, at in zip(side, self.shift, strict=True)]
-            for side in self.pieces
-        )  # fmt: skip
+        read, self.written = (self._runs(end, in_place) for end in ("src", "dst"))
+        first = self.whole.message_start[:-1]
+        self.src, self.dst = (
+            list(zip(*(column[first].tolist() for column in runs), strict=True)) for runs in (read, self.written)
+        )
 
-    @staticmethod
-    def _in_output(place: Place, shift: int) -> Place:
-        return int(Buffer.OUTPUT), place[1] + shift, place[2] + shift
+    def _runs(self, end: str, in_place: bool) -> tuple[Array, Array, Array]:
+        """Return buffer, first chunk and end of each instruction's location; in place, the input is in the output."""
+        seed, kind = self.whole.seed, self.whole.collective.kind
+        buffer = getattr(seed, f"{end}_buffer").astype(np.int64)
+        first = getattr(seed, f"{end}_offset").astype(np.int64)
+        if in_place:
+            own = seed.rank * (seed.chunks if kind == "allgather" else 0)
+            first = first + np.where(buffer == Buffer.INPUT, own, 0)
+            buffer = np.where(buffer == Buffer.INPUT, Buffer.OUTPUT, buffer)
+        return buffer, first, first + seed.count
 
     def _leaves_slot(self, i: int) -> bool:
         return self.several[i] or i in self.copied
@@ -305,19 +299,15 @@ class _OfPieces(_Execution):
     def _lands_in_slot(self, i: int) -> bool:
         return self.several[i] or super()._lands_in_slot(i)
 
-    def _overlaps(self, i: int) -> bool:
-        return any(_overlap(a, b) for a in self._of(self.src[i]) for b in self._of(self.dst[i]))
-
-    def _sends_reading(self, rank: int, place: Place) -> list[int]:
+    def _in_the_way(self, i: int, b: int) -> list[int]:
+        flying = self.flying[self.rank[b]]
+        if not self.several[i] or not flying:
+            return super()._in_the_way(i, b)
+        buffer, first, end = (column[self.span[i] : self.span[i + 1]] for column in self.written)
         return [
-            s for s, source in self.flying[rank].items()
-            if any(_overlap(a, b) for a in self._of(source) for b in self._of(place))
+            s for s, (where, low, high) in flying.items()
+            if ((buffer == where) & (first < high) & (low < end)).any()
         ]  # fmt: skip
-
-    @staticmethod
-    def _of(places: Any) -> Sequence[Place]:  # Any: the base class has one place in place of a list
-        found: Sequence[Place] = places
-        return found
 
 
 def _traits(program: Program) -> list[list[bool]]:

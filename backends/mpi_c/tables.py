@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import attrs
@@ -16,6 +16,7 @@ from collc.ir.ragged import starts
 from collc.ir.symmetric_program import AnyProgram, SymmetricProgram
 from collc.ir.verify import adds_once
 
+from .pieces import ENDS, Pieces, pieces_of
 from .progress import Allowance, allowance
 from .rooted import TITLE as ROOTS_TITLE
 from .rooted import Rooted, root_columns
@@ -24,7 +25,6 @@ from .templates import (
     GroupTables,
     algorithm_columns,
     messages_of,
-    piece_columns,
     shards_in_scratch,
     template_allowance,
     word_columns,
@@ -70,7 +70,7 @@ def tables(
     program.
     """
     prepared = [[_Ready.of(program) for program, _ in group] for group in groups]
-    plans, ready = list[Plan](), [one for group in prepared for one in group]
+    plans, ready = list[Plan](), _numbered(one for group in prepared for one in group)
     for group in prepared:
         c, first = group[0].collective, sum(plan.algorithms for plan in plans)
         root = -1 if c.root is None else c.root
@@ -112,6 +112,13 @@ def tables(
     return "\n".join(parts), plans, numbers
 
 
+def _numbered(ready: Iterable[_Ready]) -> list[_Ready]:
+    """Return the algorithms of a file with the numbers of their first pieces."""
+    every = list(ready)
+    before = starts([len(one.pieces) for one in every])[:-1].tolist()
+    return [attrs.evolve(one, first_piece=first) for one, first in zip(every, before, strict=True)]
+
+
 def _groups(ready: Sequence[_Ready]) -> tuple[str, dict[str, Array]]:
     """Return the text and the numbers of the tables that only files with groups have."""
     found: dict[str, Array] = {}
@@ -119,8 +126,7 @@ def _groups(ready: Sequence[_Ready]) -> tuple[str, dict[str, Array]]:
     for title, columns in (
         ("Groups of algorithms that list rank 0 only: the first of their sizes, and how many; bits of the buffers\n"
          " * that hold the whole vector; chunks of a shard.", algorithm_columns([one.group for one in ready])),
-        ("Pieces of messages: the first of each block; how many of each step (0: it is one run); where from,\n"
-         " * where to, how many chunks.", _joined([one.pieces for one in ready])),
+        (_PIECES, _joined([{"step_pieces": one.pieces.number, **one.pieces.columns} for one in ready])),
         ("Groups that are none of vectors: one more than the place of each algorithm's first element (0: a group of\n"
          " * vectors), and its first product; the generator and the element whose product each element is;\n"
          " * the products of all elements and each generator.", word_columns([one.group for one in ready])),
@@ -147,7 +153,12 @@ def _chunks(program: AnyProgram) -> int:
 
 
 #: tables of first rows in another table, with the end of the last
-_BEGINS = frozenset({"rank_blocks", "rank_segments", "block_steps", "block_waits", "block_pieces"})
+_BEGINS = frozenset({"rank_blocks", "rank_segments", "block_steps", "block_waits"})
+
+_PIECES = (
+    "Pieces of messages: how many each step has (0: it is one run; else its places are its first pieces);\n"
+    " * buffer, place and chunks of a piece's first run, its runs, and the way from each to the next."
+)
 
 
 def _joined(tables: Sequence[Columns]) -> dict[str, Array]:
@@ -177,7 +188,8 @@ class _Ready:
     allowed: Allowance
     twice: bool
     group: GroupTables
-    pieces: Columns
+    pieces: Pieces
+    first_piece: int = 0
 
     @classmethod
     def of(cls, program: AnyProgram) -> _Ready:
@@ -185,12 +197,12 @@ class _Ready:
         if isinstance(program, SymmetricProgram):
             group, messages, allowed = GroupTables.of(program), messages_of(program), template_allowance(program)
             _require_channels(messages)
-            pieces = piece_columns(program)
+            pieces = pieces_of(program)
             return cls(messages, program.collective, shards_in_scratch(program), allowed, twice, group, pieces)
         _require_supported(program)
         renumbered, segments = lay_out(program)
         found = allowance(renumbered)
-        return cls(renumbered, program.collective, segments, found, twice, GroupTables(), piece_columns(renumbered))
+        return cls(renumbered, program.collective, segments, found, twice, GroupTables(), pieces_of(renumbered))
 
 
 def _require_supported(program: Program) -> None:
@@ -233,9 +245,10 @@ def _steps(one: _Ready) -> Columns:
     code = program.opcode.astype(np.int64)
     code[sorted(allowed.copied)] |= _BUFFERED
     code[sorted(allowed.copied_in_place)] |= _BUFFERED_IN_PLACE
+    src, dst = (getattr(program, f"{end}_offset") + one.pieces.first(end, one.first_piece) for end in ENDS)
     return {
-        "step_code": code, "step_src_buffer": program.src_buffer, "step_src": program.src_offset,
-        "step_dst_buffer": program.dst_buffer, "step_dst": program.dst_offset, "step_count": program.count,
+        "step_code": code, "step_src_buffer": program.src_buffer, "step_src": src,
+        "step_dst_buffer": program.dst_buffer, "step_dst": dst, "step_count": program.count,
         "step_waits": program.num_dependencies,
     }  # fmt: skip
 

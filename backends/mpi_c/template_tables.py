@@ -8,7 +8,7 @@ from math import prod
 import attrs
 import numpy as np
 
-from collc.ir.arrays import Array, Columns
+from collc.ir.arrays import Array
 from collc.ir.group import Group, Translations
 from collc.ir.program import Buffer, Opcode, Program
 from collc.ir.ragged import first_of_group, owners, starts
@@ -16,16 +16,16 @@ from collc.ir.symmetric_program import SymmetricProgram
 
 from .cursor import Unreadable
 from .numbers import Numbers
+from .piece_tables import runs_of
 from .word_tables import WordGroup, group_differs, word_group
 
 __all__ = [
-    "ALGORITHM_TABLES", "PIECE_COLUMNS", "in_all_ranks", "is_template", "listed_ranks", "most_listed",
-    "template_differences", "template_of", "template_shortages", "word_sizes",
+    "ALGORITHM_TABLES", "in_all_ranks", "is_template", "listed_ranks", "most_listed", "template_differences",
+    "template_of", "template_shortages", "word_sizes",
 ]  # fmt: skip
 
 ALGORITHM_TABLES = ("algorithm_group", "algorithm_sizes", "algorithm_moves", "algorithm_shard")
 WORD_COLUMNS = ("word_generator", "word_rest")
-PIECE_COLUMNS = ("piece_src_buffer", "piece_src", "piece_dst_buffer", "piece_dst", "piece_count")
 
 
 def is_template(numbers: Numbers, number: int) -> bool:
@@ -64,7 +64,7 @@ def in_all_ranks(scratch: Array, ranks: int) -> Array:
     return found
 
 
-def template_of(numbers: Numbers, number: int, messages: Program, blocks: slice, steps: slice) -> SymmetricProgram:
+def template_of(numbers: Numbers, number: int, messages: Program, steps: slice) -> SymmetricProgram:
     """Return the symmetric program of an algorithm; ``messages`` has its steps, each as one instruction.
 
     Raises Unreadable for a group of another order, buffers that do not move as the group says, or wrong pieces.
@@ -77,7 +77,7 @@ def template_of(numbers: Numbers, number: int, messages: Program, blocks: slice,
     if min(sizes) < 1 or prod(sizes) * width != ranks:
         raise Unreadable(f"the group of sizes {sizes} of algorithm {number} does not move {width} of {ranks} ranks")
     group = _worded(numbers, number, sizes) if has_words(numbers, number) else Translations(sizes)
-    program = _with_pieces(numbers, messages, group, blocks, steps)
+    program = _with_pieces(numbers, messages, group, numbers["step_pieces"][steps])
     moves = sum(1 << buffer for buffer in Buffer if program.moves(buffer))
     if moves != numbers["algorithm_moves"][number] or messages.chunks != numbers["algorithm_shard"][number]:
         raise Unreadable(f"`algorithm_moves` or `algorithm_shard` of algorithm {number} is not that of its buffers")
@@ -117,31 +117,10 @@ def _worded(numbers: Numbers, number: int, sizes: tuple[int, ...]) -> WordGroup:
     return word_group(numbers["word_generator"][of], numbers["word_rest"][of], numbers["generator_times"][rows])
 
 
-def _with_pieces(numbers: Numbers, messages: Program, group: Group, blocks: slice, steps: slice) -> SymmetricProgram:
-    pieces = numbers["step_pieces"][steps]
-    if (pieces < 0).any() or (pieces == 1).any():
-        raise Unreadable("`step_pieces` has a message of one piece, which is one run")
-    rows = np.maximum(pieces, 1)
-    begin = starts(pieces)
-    block_first = numbers["block_pieces"][blocks.start : blocks.stop + 1]
-    if (block_first - block_first[0] != begin[messages.block_start]).any():
-        raise Unreadable("`block_pieces` does not count the pieces of the steps")
-    listed = slice(int(block_first[0]), int(block_first[-1]))
-    owner = owners(rows)
-    several = pieces[owner] > 0
-    names = ("src_buffer", "src_offset", "dst_buffer", "dst_offset", "count")
-    columns: Columns = {}
-    for name, table in zip(names, PIECE_COLUMNS, strict=True):
-        column = getattr(messages, name).astype(np.int64)
-        if name != "count" and column[pieces > 0].any():
-            raise Unreadable("a step of several pieces has a place of its own")
-        values = column[owner]
-        values[several] = numbers[table][listed]
-        columns[name] = values
-    total = np.bincount(owner, weights=columns["count"], minlength=len(rows))
-    if (total != messages.count).any():
-        raise Unreadable("`step_count` is not the chunks of the pieces")
-    first = starts(rows)
+def _with_pieces(numbers: Numbers, messages: Program, group: Group, pieces: Array) -> SymmetricProgram:
+    """Return the program in which a message of ``pieces``, if these are more than 0, has their runs."""
+    runs, columns = runs_of(numbers, messages, pieces)
+    owner, first = owners(runs), starts(runs)
     fresh = first_of_group(owner)
     needs = np.where(fresh, messages.num_dependencies[owner], 0)
     seed = attrs.evolve(

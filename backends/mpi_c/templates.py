@@ -1,4 +1,4 @@
-"""Programs of the first ranks and a group as C tables: messages, and the pieces of those that are no single run."""
+"""Programs of the first ranks and a group as C tables: the group, and messages as instructions."""
 
 from __future__ import annotations
 
@@ -8,22 +8,16 @@ import numpy as np
 from collc.ir.arrays import Array, Columns
 from collc.ir.diagnostic import error
 from collc.ir.program import Buffer, Program
-from collc.ir.ragged import owners, ranges, starts
-from collc.ir.symmetric_program import AnyProgram, SymmetricProgram
+from collc.ir.ragged import ranges, starts
+from collc.ir.symmetric_program import SymmetricProgram
 
-from .progress import Allowance, several_allowance
+from .progress import Allowance, messages_allowance
 from .scratch import Segments, is_whole
 from .words import NO_WORDS, Words, shape_of, words_of
 
 __all__ = [
-    "GroupTables", "algorithm_columns", "messages_of", "piece_columns", "shards_in_scratch", "template_allowance",
-    "word_columns",
+    "GroupTables", "algorithm_columns", "messages_of", "shards_in_scratch", "template_allowance", "word_columns",
 ]  # fmt: skip
-
-#: tables of pieces in files with GROUPS
-_PIECES = (
-    "block_pieces", "step_pieces", "piece_src_buffer", "piece_src", "piece_dst_buffer", "piece_dst", "piece_count",
-)  # fmt: skip
 
 
 @attrs.frozen
@@ -81,7 +75,7 @@ def _parts(words: Words) -> tuple[Array, Array]:
 def messages_of(program: SymmetricProgram) -> Program:
     """Return the messages of the first ranks as instructions, with the peers that these ranks have.
 
-    A message of one piece has its place; one of several has place 0 of the input, for its pieces have theirs.
+    A message of one run has its place; one of several has place 0 of the input, for its pieces have theirs.
     """
     batched, seed, alone = program.batched, program.seed, _alone(program)
     columns: Columns = {
@@ -103,22 +97,6 @@ def _alone(program: SymmetricProgram) -> Array:
     return alone
 
 
-def piece_columns(program: AnyProgram) -> Columns:
-    """Return the tables of pieces of an algorithm; a program of all ranks has none."""
-    if isinstance(program, Program):
-        zeros = np.zeros(program.num_instructions, dtype=np.int64)
-        none = np.zeros(0, dtype=np.int64)
-        blocks = np.zeros(program.num_blocks + 1, dtype=np.int64)
-        return dict(zip(_PIECES, (blocks, zeros, none, none, none, none, none), strict=True))
-    seed = program.seed
-    pieces = np.where(_alone(program), 0, np.diff(program.message_start))
-    first = program.message_start[:-1]
-    rows = ranges(first[pieces > 0], pieces[pieces > 0])
-    block_pieces = starts(pieces)[program.batched.block_start]
-    columns = (seed.src_buffer, seed.src_offset, seed.dst_buffer, seed.dst_offset, seed.count)
-    return dict(zip(_PIECES, (block_pieces, pieces, *(column[rows] for column in columns)), strict=True))
-
-
 def shards_in_scratch(program: SymmetricProgram) -> Segments:
     """Return the segments of the first ranks' scratch, which has whole shards, one after the other.
 
@@ -137,16 +115,4 @@ def template_allowance(program: SymmetricProgram) -> Allowance:
 
     A message of several pieces is sent from a slot and arrives in one.
     """
-    seed, batched = program.seed, program.batched
-    places = {}
-    for end in ("src", "dst"):
-        buffer, first = getattr(seed, f"{end}_buffer").tolist(), getattr(seed, f"{end}_offset").tolist()
-        count = seed.count.tolist()
-        places[end] = list(zip(buffer, first, [a + b for a, b in zip(first, count, strict=True)], strict=True))
-    message = owners(np.diff(program.message_start)).tolist()
-    src: list[list[tuple[int, int, int]]] = [[] for _ in range(batched.num_instructions)]
-    dst: list[list[tuple[int, int, int]]] = [[] for _ in range(batched.num_instructions)]
-    for row, at in enumerate(message):
-        src[at].append(places["src"][row])
-        dst[at].append(places["dst"][row])
-    return several_allowance(batched, program.collective, src, dst)
+    return messages_allowance(program)

@@ -42,7 +42,7 @@ def flaw(this: Pass, before: Level, after: Executable, network: Topology | None,
     ``formed``.
     """
     gives: type | tuple[type, ...] = _TEMPLATES.get(this.gives, this.gives)
-    if this.gives is Program and isinstance(before, SymmetricSchedule | SymmetricProgram):
+    if this.gives is Program and isinstance(before, Schedule | SymmetricSchedule | SymmetricProgram):
         gives = (Program, SymmetricProgram)
     gives = Forest if this.takes_forests and isinstance(before, Forest) else gives
     if not isinstance(after, gives):
@@ -113,6 +113,8 @@ def _strayed(before: Level, after: Executable) -> str:
         return f"its result sends too much: {more}" if more else ""
     if isinstance(after, SymmetricProgram) and isinstance(before, SymmetricProgram):
         before, after = before.seed, after.seed  # what the first ranks send determines what all send
+    elif isinstance(after, SymmetricProgram):
+        after = after.unfold()
     if not isinstance(after, Program):
         return ""
     if isinstance(before, SymmetricSchedule):

@@ -17,7 +17,7 @@ from collc.ir.levels import depth
 from collc.ir.program import Program
 from collc.ir.schedule import Forest, Schedule
 from collc.ir.spec import Option, Problem, ScheduleRequest
-from collc.ir.symmetric import SymmetricSchedule
+from collc.ir.symmetric import MOST_LISTED, SymmetricSchedule
 from collc.ir.symmetric_program import SymmetricProgram
 from collc.passes import PASSES
 from collc.passes.base import Pass
@@ -226,6 +226,7 @@ class _Planner:
         # passes that the user wrote, and those that copy a program, are for programs of all ranks
         own = self.recipe.elements is None and self.request.instances == 1
         limits["templates"] = (self.limits.templates or by_orbits) and own
+        limits["messages"] = MOST_LISTED if self.limits.templates and own else None
         options = element.options
         if cls.takes is Problem:
             options = self.with_request(element)

@@ -70,7 +70,7 @@ class Runner:
                     continue  # it has joined messages and few blocks; passes on programs take instructions of all ranks
                 if not (limits.orbits and this.works_by_orbits(ir)):
                     ir, prefix = self.written_out(ir, chain, count), (*prefix, _listing(limits))
-            prefix = (*prefix, this if isinstance(ir, SymmetricSchedule | SymmetricForest) else this.of_all_ranks())
+            prefix = (*prefix, this.on(ir))
             known = next((found for passes, found in self.known if passes == prefix), None)
             if known is None:
                 known = self.step(ir, chain, count)

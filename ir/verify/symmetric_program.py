@@ -41,6 +41,10 @@ def verify_symmetric_program(program: SymmetricProgram) -> Report:
 
 def template_adds_once(program: SymmetricProgram) -> bool:
     """Return whether a verified program adds every contribution once, so that it is correct for any operation."""
+    if program.width == program.num_ranks:
+        from .program import adds_once
+
+        return adds_once(program.unfold())
     return not program.collective.idempotent or _Values(program, False).run(strict=True) == ""
 
 
@@ -94,8 +98,12 @@ def _checks(program: SymmetricProgram) -> Iterator[Check]:
     yield _check("structure", next((str(flaw) for flaw in flaws(program)), "") or _form(program), text)
     group = f"the group {program.group.shown} of order {program.group.order}"
     programs = "rank 0's program" if width == 1 else f"the programs of {program.seeds}"
-    yield _check("symmetry", _asymmetry(program), f"{group} moves {programs} to all ranks")
+    moves = f"{group} moves {programs} to all ranks" if width < program.num_ranks else "all ranks are listed"
+    yield _check("symmetry", _asymmetry(program), moves)
     yield from _numbering(program)
+    if width == program.num_ranks:
+        yield from _listed_checks(program)
+        return
     yield _check("bounds", _outside(program), "rank 0's buffers" if width == 1 else f"the buffers of {program.seeds}")
     into_input = np.flatnonzero(seed.writes_dst & (seed.dst_buffer == Buffer.INPUT))
     wrong = f"{seed.place(int(into_input[0]))} writes to the input" if len(into_input) else ""
@@ -112,6 +120,22 @@ def _checks(program: SymmetricProgram) -> Iterator[Check]:
     yield _check("single reduction", wrong, "in place and out of place")
     text = f"executed {width} of {program.num_ranks} ranks, all others by {group}, checked; in place and out of place"
     yield _check("postcondition", values[0].missing() or values[1].missing(), text)
+
+
+def _listed_checks(program: SymmetricProgram) -> Iterator[Check]:
+    """Yield the checks of a program that lists all ranks: every run is executed as a message of its own.
+
+    The runs of a message follow each other in one threadblock, and whatever waits for it waits for the last. So what is
+    ordered by runs is ordered by messages too, and both have the same results. Messages are matched as they are.
+    """
+    from .program import verify_program
+
+    yield _check("matched", _unmatched(program), _messages(program))
+    execution = execute(program.batched)
+    stuck = execution.deadlock.describe(program.batched) if execution.deadlock else ""
+    yield _check("deadlock", stuck, f"completes with FIFOs of depth {execution.depth}")
+    report = verify_program(program.unfold())
+    yield from (check for check in report.checks if check.name not in ("structure", "matched", "deadlock"))
 
 
 def _messages(program: SymmetricProgram) -> str:

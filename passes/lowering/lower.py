@@ -15,17 +15,21 @@ from collc.ir.placement import channels
 from collc.ir.program import INSTRUCTION_COLUMNS, Buffer, Opcode, Program
 from collc.ir.ragged import first_of_group, group_starts, inverse, owners, ranges, starts
 from collc.ir.schedule import Action, Schedule
-from collc.ir.symmetric import SymmetricSchedule
-from collc.ir.symmetric_program import AnyProgram
+from collc.ir.symmetric import SYMMETRIC_KINDS, SymmetricSchedule
+from collc.ir.symmetric_program import AnyProgram, SymmetricProgram
+from collc.ir.symmetries import Identity
 
 from ..analysis.hazards import synchronize
 from ..base import Pass
+from ..ranges import Range
 from .gathering import Ends, gathered, grouped
 from .joining import LOCAL, RECEIVING, SENDING, join_messages
 from .template import lower_template
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
+
+    from collc.ir.levels import Level
 
 __all__ = ["INSTRUCTIONS", "Lower", "instructions"]
 
@@ -46,7 +50,9 @@ class Lower(Pass):
     messages of different steps too, which would undo pipelining.
 
     With ``templates``, the program of a template is that of one rank (:mod:`.template`). Files hold it as it is, or
-    passes work on it by orbits until all ranks are listed.
+    passes work on it by orbits until all ranks are listed. With ``messages``, a longer schedule without a group is
+    lowered in the same way, as the template of a group of one element: the transfers of a step over one connection are
+    one message, wherever its chunks lie.
     """
 
     name: ClassVar[str] = "lower"
@@ -62,9 +68,21 @@ class Lower(Pass):
     templates: bool = attrs.field(
         default=False, metadata={"help": "lower the schedule of one shard and a group to the program of one rank"}
     )
+    messages: int | None = attrs.field(
+        default=None,
+        metadata={
+            "help": "with more transfers, those of a step over one connection are one message",
+            "range": Range(0),
+        },
+    )
 
     def of_all_ranks(self) -> Lower:
         return attrs.evolve(self, templates=False)
+
+    def on(self, ir: Level) -> Pass:
+        this = super().on(ir)
+        idle = isinstance(ir, Schedule) and self.messages is not None and len(ir) <= self.messages
+        return attrs.evolve(this, messages=None) if idle else this
 
     def run(self, ir: Schedule | SymmetricSchedule) -> AnyProgram:
         if isinstance(ir, SymmetricSchedule):
@@ -73,8 +91,20 @@ class Lower(Pass):
                 return found
             ir = ir.unfold()
         _require_plain(ir)
+        if self.messages is not None and len(ir) > self.messages and (program := _of_messages(ir)) is not None:
+            return program
         known = None if self.join else ir.found.get(INSTRUCTIONS)
         return synchronize(*(known or instructions(ir, self.join)))
+
+
+def _of_messages(s: Schedule) -> SymmetricProgram | None:
+    """Return the program of all ranks whose messages are sets of chunks; None if the collective has no templates, or a
+    rank sends a chunk in the step in which it arrives.
+    """
+    if s.collective.kind not in SYMMETRIC_KINDS or not s.collective.is_plain:
+        return None
+    by_shard = s.rows(lexsort((s.lo, s.shard, s.route, s.step)))
+    return lower_template(SymmetricSchedule(by_shard, Identity(s.topology)))
 
 
 def _require_plain(s: Schedule) -> None:

@@ -11,7 +11,7 @@ from heapq import heappop, heappush
 
 import numpy as np
 
-from collc.ir.arrays import Array, Columns, distinct, distinct_pairs, lexsort
+from collc.ir.arrays import Array, Columns, distinct, distinct_pairs, fit, lexsort
 from collc.ir.frozen import frozen
 from collc.ir.opcodes import READS_SRC, WRITES_DST
 from collc.ir.program import INSTRUCTION_COLUMNS, Buffer, Opcode, Program
@@ -41,7 +41,8 @@ def lower_template(s: SymmetricSchedule) -> SymmetricProgram | None:
     if atoms.exchange():
         return None
     table = _instructions(s, cuts, atoms)
-    return _assembled(s, table, ends)
+    del atoms
+    return _assembled(s, table, ends, cuts)
 
 
 @frozen(eq=False)
@@ -91,19 +92,21 @@ def _connections(s: SymmetricSchedule) -> _Ends:
         return image
 
     home, away = group.inverse(src // width), group.inverse(dst // width)
-    to, source = moved(home, dst), moved(away, src)
-    keys = np.stack([src % width, to, _channels(s, home), source])
-    named, place = np.unique(keys, axis=1, return_inverse=True)
+    ranks, channel = s.topology.num_ranks, _channels(s, home)
+    channels = int(channel.max(initial=0)) + 1
+    keys = ((src % width * ranks + moved(home, dst)) * channels + channel) * ranks + moved(away, src)
+    named, place = np.unique(keys, return_inverse=True)
+    from_rank, source = np.divmod(named, ranks)
     return _Ends(
         place.reshape(-1),
         src % width,
         dst % width,
         moved(home, shard),
         moved(away, shard),
-        np.arange(s.topology.num_ranks),
-        named[1],
-        named[3],
-        named[2],
+        np.arange(ranks),
+        from_rank // channels % ranks,
+        source,
+        from_rank % channels,
     )
 
 
@@ -164,7 +167,7 @@ class _Atoms:
         place, sender, receiver = ends.place[row], ends.sender[row], ends.receiver[row]
         sent, received = ends.sent[row], ends.received[row]
         time, never = step * len(ends.to) + place, s.num_steps * len(ends.to)
-        first = np.full((s.width, len(ends.shards), len(cuts) - 1), never, dtype=np.int64)
+        first = np.full((s.width, len(ends.shards), len(cuts) - 1), never, dtype=fit(-1, never))
         np.minimum.at(first, (receiver, received, atom), time)
         early = _sent_after_arrival(s, ends)
         first[early] = -1
@@ -219,24 +222,29 @@ def _instructions(s: SymmetricSchedule, cuts: Array, atoms: _Atoms) -> Columns:
     adds = (s.seed.action == Action.REDUCE)[row] & (kept_home[begin] | (start[received] >= 0))
     # the two ends cut messages alike: one adds all its data, or none
     common["arrival"] = np.where(adds, Opcode.RECV_REDUCE_COPY, Opcode.RECV)
-    sends = {
+    sends = _narrow({
         **common, "rank": sent[0], "kind": zeros + _SENDING, "time": 2 * step, "opcode": zeros + Opcode.SEND,
         "src_buffer": np.where(sent_home[begin], buffer[sent], Buffer.INPUT),
         "src_offset": np.where(sent_home[begin], home[sent], start[sent]) + lo, "dst_buffer": zeros,
         "dst_offset": zeros,
-    }  # fmt: skip
+    })  # fmt: skip
     src_buffer = np.where(kept_home[begin], buffer[received], Buffer.INPUT)
     src = np.where(kept_home[begin], home[received], start[received]) + lo
-    receives = {
+    receives = _narrow({
         **common, "rank": received[0], "kind": zeros + _RECEIVING, "time": 2 * step + 1,
         "opcode": common["arrival"],
         "src_buffer": np.where(adds, src_buffer, 0), "src_offset": np.where(adds, src, 0),
         "dst_buffer": buffer[received], "dst_offset": home[received] + lo,
-    }  # fmt: skip
-    tables = [sends, receives, _copies(s, cuts, atoms, home, start, buffer)]
-    found = {c: np.concatenate([table[c] for table in tables]) for c in sends}
+    })  # fmt: skip
+    tables = [sends, receives, _narrow(_copies(s, cuts, atoms, home, start, buffer))]
+    found = {c: np.concatenate([table.pop(c) for table in tables]) for c in list(tables[0])}
     order = lexsort([found[c] for c in ("lo", "row", "arrival", "time", "place", "kind", "rank")])
     return {c: values[order] for c, values in found.items()}
+
+
+def _narrow(table: Columns) -> Columns:
+    """Return columns in the narrowest types that hold them: they are many, and long."""
+    return {c: table[c].astype(fit(int(table[c].min(initial=0)), int(table[c].max(initial=0)))) for c in table}
 
 
 def _homes(s: SymmetricSchedule, atoms: _Atoms) -> tuple[Array, Array, Array]:
@@ -296,22 +304,22 @@ def _copies(s: SymmetricSchedule, cuts: Array, atoms: _Atoms, home: Array, start
 # ---- blocks and messages
 
 
-def _assembled(s: SymmetricSchedule, t: Columns, ends: _Ends) -> SymmetricProgram:
+def _assembled(s: SymmetricSchedule, t: Columns, ends: _Ends, cuts: Array) -> SymmetricProgram:
     """Return the program of sorted instructions: a block for each kind and place, a message for each time in it."""
     rank, kind, place = t["rank"], t["kind"], t["place"]
-    fresh_block = first_of_group((rank * (_LOCAL + 1) + kind) * (int(place.max(initial=0)) + 1) + place)
+    fresh_block = first_of_group(rank) | first_of_group(kind) | first_of_group(place)
     block = np.cumsum(fresh_block) - 1
     first = fresh_block | first_of_group(t["time"]) | first_of_group(t["arrival"]) | (kind == _LOCAL)
     begin = np.flatnonzero(fresh_block)
     used = place[begin]
     message = np.cumsum(first) - 1
-    later, earlier = _waits(s, t, block, message)
+    later, earlier = _waits(s, t, cuts, block, message)
     counts = np.zeros(len(first), dtype=np.int64)
     opening = np.flatnonzero(first)
     np.add.at(counts, opening[later], 1)
     scratch = np.zeros(s.topology.num_ranks, dtype=np.int64)
-    stored = np.where(t["dst_buffer"] == Buffer.SCRATCH, t["dst_offset"] + t["count"], 0)
-    np.maximum.at(scratch, t["rank"], stored)
+    stored = np.flatnonzero(t["dst_buffer"] == Buffer.SCRATCH)
+    np.maximum.at(scratch, rank[stored], t["dst_offset"][stored].astype(np.int64) + t["count"][stored])
     seed = Program(
         s.collective, s.parts, scratch, block_rank=rank[begin],
         send_peer=np.where(kind[begin] == _SENDING, ends.to[used], -1),
@@ -323,7 +331,7 @@ def _assembled(s: SymmetricSchedule, t: Columns, ends: _Ends) -> SymmetricProgra
     return SymmetricProgram(seed, s.symmetry, ~first)
 
 
-def _waits(s: SymmetricSchedule, t: Columns, block: Array, message: Array) -> tuple[Array, Array]:
+def _waits(s: SymmetricSchedule, t: Columns, cuts: Array, block: Array, message: Array) -> tuple[Array, Array]:
     """Return the pairs of messages (later, earlier) of different blocks that access a chunk which one of them writes.
 
     Only neighbours in the order of all messages at a chunk count, and of the messages of one block only the last. In
@@ -332,7 +340,7 @@ def _waits(s: SymmetricSchedule, t: Columns, block: Array, message: Array) -> tu
     time = np.empty(int(message[-1]) + 1 if len(message) else 0, dtype=np.int64)
     time[message] = t["time"]
     order = inverse(lexsort((np.arange(len(time)), time)))
-    location, at, write = _accesses(s, t, message)
+    location, at, write = _accesses(s, t, cuts, message)
     later, earlier = neighbours(at, location, write, order)
     return _latest(later, earlier, _block_of(block, message))
 
@@ -353,27 +361,30 @@ def _latest(later: Array, earlier: Array, block: Array) -> tuple[Array, Array]:
     return later[last], earlier[last]
 
 
-def _accesses(s: SymmetricSchedule, t: Columns, message: Array) -> tuple[Array, Array, Array]:
-    """Return every access to a chunk: location, message, whether it writes."""
+def _accesses(s: SymmetricSchedule, t: Columns, cuts: Array, message: Array) -> tuple[Array, Array, Array]:
+    """Return every access to an atom: location, message, whether it writes."""
     locations, messages, writes = [], [], []
-    base, opcode = _bases(s, t), t["opcode"]
+    base, opcode, lo = _bases(s, t), t["opcode"], t["lo"].astype(np.int64)
+    atom = np.searchsorted(cuts, lo)
+    atoms = np.searchsorted(cuts, lo + t["count"]) - atom
     for end, used in (("src", READS_SRC[opcode]), ("dst", WRITES_DST[opcode])):
         rows = np.flatnonzero(used)
-        first = base[t["rank"][rows], t[f"{end}_buffer"][rows].astype(np.int64)] + t[f"{end}_offset"][rows]
-        locations.append(ranges(first, t["count"][rows]))
-        messages.append(np.repeat(message[rows], t["count"][rows]))
+        slot = (t[f"{end}_offset"][rows].astype(np.int64) - lo[rows]) // s.parts
+        slot += base[t["rank"][rows], t[f"{end}_buffer"][rows]]
+        locations.append(ranges(slot * (len(cuts) - 1) + atom[rows], atoms[rows]))
+        messages.append(np.repeat(message[rows], atoms[rows]))
         writes.append(np.full(len(locations[-1]), end == "dst"))
     return np.concatenate(locations), np.concatenate(messages), np.concatenate(writes)
 
 
 def _bases(s: SymmetricSchedule, t: Columns) -> Array:
-    """Return the first location of each buffer, shape (ranks of the template, 3).
+    """Return the first place of each buffer in shards, shape (ranks of the template, 3).
 
     In place the smaller of input and output is the place of the rank's own shard in the larger.
     """
     own, shards = np.arange(s.width), s.topology.num_ranks  # in an all-to-all, input and output are the same places
     slots = s.collective.input_slots(0, np.arange(shards)), s.collective.output_slots(0, np.arange(shards))
     places = [own * (int((found >= 0).sum()) < shards) for found in slots]
-    room = shards * s.parts + int(t["dst_offset"].max(initial=0) + t["count"].max(initial=0)) + 1
-    bases: Array = np.stack([places[0], places[1], own * 0 + shards], axis=1) * s.parts + own[:, None] * room
+    scratch = int((t["dst_offset"] // s.parts).max(initial=0)) + 1
+    bases: Array = np.stack([places[0], places[1], own * 0 + shards], axis=1) + own[:, None] * (shards + scratch)
     return bases

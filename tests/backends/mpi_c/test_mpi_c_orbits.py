@@ -22,8 +22,8 @@ from collc.ir.verify import Report
 NETS: tuple[str | Topology, ...] = ("dgx_a100(3)", boxes(3, 2), boxes(4, 3), boxes(5, 2, "ib[0]"), boxes(2, 4))
 _TABLES = (
     "algorithm_group", "algorithm_sizes", "algorithm_moves", "algorithm_shard", "group_sizes", "algorithm_width",
-    "rank_blocks", "rank_scratch", "rank_segments", "block_pieces", "step_pieces", "piece_src_buffer", "piece_src",
-    "piece_dst_buffer", "piece_dst", "piece_count", "step_src", "step_dst", "step_count", "block_send_peer",
+    "rank_blocks", "rank_scratch", "rank_segments", "step_pieces", "piece_buffer", "piece_place",
+    "piece_count", "piece_times", "piece_stride", "step_src", "step_dst", "step_count", "block_send_peer",
     "block_recv_peer", "wait_step", "block_slots", "block_slot_chunks",
 )  # fmt: skip
 

@@ -20,8 +20,8 @@ from collc.ir.verify import Report
 NETS = ("torus(4, 4)", "hypercube(3)", "circulant(9, {1, 3})", "torus(2, 3, 2)")
 WORDED = ("cayley(dihedral(6), {1, 2})", "cayley(symmetric(3), {1, 3, 4})", "cayley(metacyclic(7, 3, 2), {1, 2, 3})")
 _TABLES = (
-    "algorithm_group", "algorithm_sizes", "algorithm_moves", "algorithm_shard", "group_sizes", "block_pieces",
-    "step_pieces", "piece_src_buffer", "piece_src", "piece_dst_buffer", "piece_dst", "piece_count", "step_src",
+    "algorithm_group", "algorithm_sizes", "algorithm_moves", "algorithm_shard", "group_sizes", 
+    "step_pieces", "piece_buffer", "piece_place", "piece_count", "piece_times", "piece_stride", "step_src",
     "step_dst", "step_count", "block_send_peer", "block_recv_peer", "wait_step", "block_slots", "block_slot_chunks",
 )  # fmt: skip
 _OF_WORDS = (

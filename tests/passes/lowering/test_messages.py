@@ -1,0 +1,65 @@
+"""Programs of messages of networks without a group: one message a step and connection, executed on all ranks."""
+
+from __future__ import annotations
+
+import attrs
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from message_programs import KINDS, listed_schedule, message_program
+from strategies import connected
+
+from collc.ir.program import Program
+from collc.ir.symmetric_program import SymmetricProgram
+from collc.ir.topology import Topology
+from collc.ir.verify import verify
+from collc.ir.verify.connections import strayed
+from collc.passes.lowering.lower import Lower
+
+
+@given(connected(min_ranks=2), st.sampled_from(KINDS))
+def test_a_message_is_what_one_step_sends_over_one_connection(network: Topology, kind: str) -> None:
+    schedule, program = listed_schedule(network, kind), message_program(network, kind)
+    assert verify(program).ok
+    sends = int(np.count_nonzero(program.batched.sends))
+    assert sends == len(np.unique(np.stack([schedule.step, schedule.route]), axis=1).T)
+    assert not strayed(program.unfold(), schedule)
+
+
+@given(connected(min_ranks=2), st.sampled_from(KINDS), st.integers(0, 1 << 20))
+def test_a_schedule_without_a_transfer_makes_a_wrong_program(network: Topology, kind: str, drawn: int) -> None:
+    schedule = listed_schedule(network, kind)
+    missing = schedule.rows(np.delete(np.arange(len(schedule)), drawn % len(schedule)))
+    program = Lower(messages=0).run(missing)
+    assert not verify(program).ok
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_changed_instruction_is_found(kind: str) -> None:
+    program = message_program("generalized_kautz(2, 9)", kind)
+    for name in ("src_offset", "dst_offset", "count", "opcode"):
+        column = getattr(program.seed, name).astype(np.int64)
+        used = np.flatnonzero(program.seed.uses(name[:3]) if name.endswith("offset") else column >= 0)
+        row = int(used[len(used) // 2])
+        column[row] = (column[row] + 1) % 9 if name != "count" else column[row] + 1
+        seed = attrs.evolve(program.seed, **{name: column})
+        assert not verify(attrs.evolve(program, seed=seed)).ok, name
+
+
+def test_most_dependencies_prevent_a_race() -> None:
+    program = message_program("generalized_kautz(2, 9)", "allgather")
+    seed, found = program.seed, list[bool]()
+    for row in range(len(seed.deps)):
+        needs = seed.num_dependencies.astype(np.int64)
+        needs[seed.dependent[row]] -= 1
+        starts = np.append(0, np.cumsum(needs))
+        fewer = attrs.evolve(seed, deps=np.delete(seed.deps, row), dep_start=starts)
+        found.append(verify(attrs.evolve(program, seed=fewer)).ok)
+    assert found.count(False) > found.count(True)  # some also follow from others
+
+
+def test_up_to_a_number_of_transfers_programs_list_instructions() -> None:
+    schedule = listed_schedule("generalized_kautz(2, 9)", "allgather")
+    assert isinstance(Lower(messages=len(schedule)).run(schedule), Program)
+    assert isinstance(Lower(messages=len(schedule) - 1).run(schedule), SymmetricProgram)

@@ -1,0 +1,32 @@
+"""Programs of messages for networks without a group: sets of chunks, all ranks listed."""
+
+from __future__ import annotations
+
+from collc.frontends.coll import topology as parsed
+from collc.ir.collective import Collective
+from collc.ir.schedule import Schedule
+from collc.ir.spec import Problem
+from collc.ir.symmetric import SYMMETRIC_KINDS, SymmetricSchedule
+from collc.ir.symmetric_program import SymmetricProgram
+from collc.ir.topology import Topology
+from collc.passes.lowering.lower import Lower
+from collc.passes.schedule.discretize import Discretize
+from collc.passes.synthesis.breadth_first.bfb import BFB
+
+__all__ = ["KINDS", "listed_schedule", "message_program"]
+
+KINDS = SYMMETRIC_KINDS
+
+
+def listed_schedule(network: str | Topology, kind: str) -> Schedule:
+    """Return the discrete schedule of a collective by `bfb`, with a row for every transfer."""
+    network = parsed(network) if isinstance(network, str) else network
+    found = Discretize().run(BFB(template=False).run(Problem(network, Collective(kind, network.num_ranks))))
+    return found.unfold() if isinstance(found, SymmetricSchedule) else found
+
+
+def message_program(network: str | Topology, kind: str) -> SymmetricProgram:
+    """Return the program of messages of :func:`listed_schedule`."""
+    found = Lower(messages=0).run(listed_schedule(network, kind))
+    assert isinstance(found, SymmetricProgram)
+    return found
