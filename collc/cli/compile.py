@@ -125,6 +125,7 @@ def _show(
     show_times(results, options, console)
     if console.verbose:
         _show_choices(results, console)
+        _show_checks(results, console)
     if not wants_table(options):
         return
     sources = [one.path for one, each in zip(inputs, files, strict=True) for _ in each] if files else []
@@ -149,6 +150,16 @@ def _show_choices(results: Sequence[CollectiveResult], console: Console) -> None
             console.err(f"collc: {result.name}:\n{choice_text(result.choice, True)}")
         for text in result.remarks:
             console.say(f"{result.name}: {text}")
+
+
+def _show_checks(results: Sequence[CollectiveResult], console: Console) -> None:
+    """Print what was executed, and of what a symmetry made the rest, of each IR and file that was verified."""
+    for result in results:
+        for report in result.reports:
+            amount = "structure" if report.kind in ("schedule", "forest") else "postcondition"
+            found = [check.detail for check in report.checks if check.name.endswith(amount)]
+            for detail in dict.fromkeys(found):
+                console.say(f"{result.name}: {report.kind} verified: {detail}")
 
 
 def _results(
@@ -405,12 +416,12 @@ def _program_object(program: AnyProgram | None, members: tuple[int, ...] | None)
 def _program_row(program: AnyProgram) -> dict[str, Cell]:
     """Return the numbers of a program; in one of one rank and a group all ranks are alike."""
     if isinstance(program, SymmetricProgram):
-        steps, blocks = program.batched.block_start, program.seed.num_blocks
+        steps, listed = program.batched.block_start, program.seed
     else:
-        steps = program.block_start
-        blocks = int((program.rank_blocks[1:] - program.rank_blocks[:-1]).max(initial=0))
+        steps, listed = program.block_start, program
+    blocks = listed.rank_blocks[1:] - listed.rank_blocks[:-1]
     return {
-        "ranks": program.num_ranks, "threadblocks_max": blocks, "channels": program.num_channels,
+        "ranks": program.num_ranks, "threadblocks_max": int(blocks.max(initial=0)), "channels": program.num_channels,
         "steps_max": int((steps[1:].astype(int) - steps[:-1]).max(initial=0)),
         "instructions": program.num_instructions, "chunks": program.chunks,
     }  # fmt: skip

@@ -15,16 +15,15 @@ from collc.ir.placement import channels
 from collc.ir.program import INSTRUCTION_COLUMNS, Buffer, Opcode, Program
 from collc.ir.ragged import first_of_group, group_starts, inverse, owners, ranges, starts
 from collc.ir.schedule import Action, Schedule
-from collc.ir.symmetric import SYMMETRIC_KINDS, SymmetricSchedule
-from collc.ir.symmetric_program import AnyProgram, SymmetricProgram
-from collc.ir.symmetries import Identity
+from collc.ir.symmetric import SymmetricSchedule
+from collc.ir.symmetric_program import AnyProgram
 
 from ..analysis.hazards import synchronize
 from ..base import Pass
 from ..ranges import Range
 from .gathering import Ends, gathered, grouped
 from .joining import LOCAL, RECEIVING, SENDING, join_messages
-from .template import lower_template
+from .template import lower_messages, lower_template
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -52,7 +51,8 @@ class Lower(Pass):
     With ``templates``, the program of a template is that of one rank (:mod:`.template`). Files hold it as it is, or
     passes work on it by orbits until all ranks are listed. With ``messages``, a longer schedule without a group is
     lowered in the same way, as the template of a group of one element: the transfers of a step over one connection are
-    one message, wherever its chunks lie.
+    one message, wherever its chunks lie. A ring, of which each message is one transfer, keeps its instructions: the
+    pass `fuse` joins what arrives and what leaves.
     """
 
     name: ClassVar[str] = "lower"
@@ -91,20 +91,18 @@ class Lower(Pass):
                 return found
             ir = ir.unfold()
         _require_plain(ir)
-        if self.messages is not None and len(ir) > self.messages and (program := _of_messages(ir)) is not None:
-            return program
+        if self.messages is not None and len(ir) > self.messages and _joins(ir):
+            program = lower_messages(ir)
+            if program is not None:
+                return program
         known = None if self.join else ir.found.get(INSTRUCTIONS)
         return synchronize(*(known or instructions(ir, self.join)))
 
 
-def _of_messages(s: Schedule) -> SymmetricProgram | None:
-    """Return the program of all ranks whose messages are sets of chunks; None if the collective has no templates, or a
-    rank sends a chunk in the step in which it arrives.
-    """
-    if s.collective.kind not in SYMMETRIC_KINDS or not s.collective.is_plain:
-        return None
-    by_shard = s.rows(lexsort((s.lo, s.shard, s.route, s.step)))
-    return lower_template(SymmetricSchedule(by_shard, Identity(s.topology)))
+def _joins(s: Schedule) -> bool:
+    """Return whether messages have two transfers or more on average."""
+    order = lexsort((s.route, s.step))
+    return 2 * int(np.count_nonzero(first_of_group(s.step[order]) | first_of_group(s.route[order]))) <= len(s)
 
 
 def _require_plain(s: Schedule) -> None:

@@ -16,13 +16,14 @@ from collc.ir.frozen import frozen
 from collc.ir.opcodes import READS_SRC, WRITES_DST
 from collc.ir.program import INSTRUCTION_COLUMNS, Buffer, Opcode, Program
 from collc.ir.ragged import first_of_group, inverse, nth, nth_in_group, owners, ranges, starts
-from collc.ir.schedule import Action
-from collc.ir.symmetric import SymmetricSchedule
+from collc.ir.schedule import Action, Schedule
+from collc.ir.symmetric import SYMMETRIC_KINDS, SymmetricSchedule
 from collc.ir.symmetric_program import SymmetricProgram
+from collc.ir.symmetries import Identity
 
 from ..analysis.hazards import neighbours
 
-__all__ = ["lower_template"]
+__all__ = ["lower_messages", "lower_template"]
 
 #: kinds of blocks
 _SENDING, _RECEIVING, _LOCAL = 0, 1, 2
@@ -43,6 +44,17 @@ def lower_template(s: SymmetricSchedule) -> SymmetricProgram | None:
     table = _instructions(s, cuts, atoms)
     del atoms
     return _assembled(s, table, ends, cuts)
+
+
+def lower_messages(s: Schedule) -> SymmetricProgram | None:
+    """Return the program of a discrete schedule without a group: that of all ranks, as the template of one element.
+
+    None if the collective has no templates, or if a rank sends a chunk in the step in which it arrives there.
+    """
+    if s.collective.kind not in SYMMETRIC_KINDS or not s.collective.is_plain:
+        return None
+    by_shard = s.rows(lexsort((s.lo, s.shard, s.route, s.step)))
+    return lower_template(SymmetricSchedule(by_shard, Identity(s.topology)))
 
 
 @frozen(eq=False)

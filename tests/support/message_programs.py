@@ -9,7 +9,7 @@ from collc.ir.spec import Problem
 from collc.ir.symmetric import SYMMETRIC_KINDS, SymmetricSchedule
 from collc.ir.symmetric_program import SymmetricProgram
 from collc.ir.topology import Topology
-from collc.passes.lowering.lower import Lower
+from collc.passes.lowering.template import lower_messages
 from collc.passes.schedule.discretize import Discretize
 from collc.passes.synthesis.breadth_first.bfb import BFB
 
@@ -27,6 +27,6 @@ def listed_schedule(network: str | Topology, kind: str) -> Schedule:
 
 def message_program(network: str | Topology, kind: str) -> SymmetricProgram:
     """Return the program of messages of :func:`listed_schedule`."""
-    found = Lower(messages=0).run(listed_schedule(network, kind))
-    assert isinstance(found, SymmetricProgram)
+    found = lower_messages(listed_schedule(network, kind))
+    assert found is not None
     return found

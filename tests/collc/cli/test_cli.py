@@ -229,6 +229,17 @@ def test_the_printed_pipeline_says_why(collc: Collc, ring: str) -> None:
     assert "pipelines" not in json.loads(collc(ring, "-t", "msccl-xml", "-o", "a.xml", "--json").out)
 
 
+def test_details_say_what_was_executed(collc: Collc) -> None:
+    """Of a template one rank, and the group that moves it to all others."""
+    text = "topology pod = torus(4, 4); collective g = allgather on pod; schedule g using bfb { template: true };"
+    Path("t.coll").write_text(text)
+    ran = collc("t.coll", "-v", "-t", "mpi-c", "-o", "t.c")
+    moved = "executed 1 of 16 ranks, all others by the group abelian(4, 4) of order 16, checked"
+    for what in ("schedule verified: 320 transfers", f"program verified: {moved}", f"mpi-c verified: {moved}"):
+        assert ran.err.count(f"collc: g: {what}") == 1, ran.err
+    assert "verified" not in collc("t.coll", "-t", "mpi-c", "-o", "t.c").err
+
+
 def test_times_are_a_table(collc: Collc, ring: str) -> None:
     lines = collc(ring, "-t", "msccl-xml", "-o", "a.xml", "--time-passes").err.splitlines()
     assert ["seconds", "share", "peak MB", "more MB", "rows", "collective", "step"] == re.split(" {2,}", lines[0])
