@@ -91,6 +91,7 @@ _CASES = (
     Case("torus-50x50", _text("torus(50, 50)", "allreduce", "bfb"), "mpi-c", ("huge",)),
     Case("metacyclic-500", _text("cayley(metacyclic(500, 2, -1), {1, 2, 998, 90, 910})", "allreduce", "bfb"), "mpi-c",
          ("huge",)),
+    Case("kautz-1024", _text("generalized_kautz(4, 1024)", "allgather", "bfb"), "mpi-c", ("huge",)),
     Case("dgx-a100-128", _text("dgx_a100(128)", "allgather", "forest"), "mpi-c", ("huge",)),
 )  # fmt: skip
 

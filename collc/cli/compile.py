@@ -153,13 +153,12 @@ def _show_choices(results: Sequence[CollectiveResult], console: Console) -> None
 
 
 def _show_checks(results: Sequence[CollectiveResult], console: Console) -> None:
-    """Print what was executed, and of what a symmetry made the rest, of each IR and file that was verified."""
+    """Print which ranks were executed, of programs and files of which a group makes the rest."""
     for result in results:
         for report in result.reports:
-            amount = "structure" if report.kind in ("schedule", "forest") else "postcondition"
-            found = [check.detail for check in report.checks if check.name.endswith(amount)]
-            for detail in dict.fromkeys(found):
-                console.say(f"{result.name}: {report.kind} verified: {detail}")
+            details = {check.name: check.detail for check in report.checks}
+            if "symmetry" in details and "executed" in details.get("postcondition", ""):
+                console.say(f"{result.name}: {report.kind} verified: {details['postcondition']}")
 
 
 def _results(

@@ -235,7 +235,7 @@ def test_details_say_what_was_executed(collc: Collc) -> None:
     Path("t.coll").write_text(text)
     ran = collc("t.coll", "-v", "-t", "mpi-c", "-o", "t.c")
     moved = "executed 1 of 16 ranks, all others by the group abelian(4, 4) of order 16, checked"
-    for what in ("schedule verified: 320 transfers", f"program verified: {moved}", f"mpi-c verified: {moved}"):
+    for what in (f"program verified: {moved}", f"mpi-c verified: {moved}"):
         assert ran.err.count(f"collc: g: {what}") == 1, ran.err
     assert "verified" not in collc("t.coll", "-t", "mpi-c", "-o", "t.c").err
 
