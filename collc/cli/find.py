@@ -66,8 +66,8 @@ def find(options: SimpleNamespace, console: Console) -> int:
 
 
 def _show_expansions(found: Frontier, options: SimpleNamespace, console: Console) -> int:
-    from ..tools.growing import expansions
-    from .find_growth import growth_objects, growth_table, growth_text
+    from ..tools.growing import expansions, growth_objects, growth_tables, recabling_object
+    from .find_growth import growth_text
 
     database = _database(options.database, found.wanted.degree) if options.database else None
     with workers(options, console, options.refresh) as work:
@@ -76,8 +76,10 @@ def _show_expansions(found: Frontier, options: SimpleNamespace, console: Console
             work=work,
         )  # fmt: skip
     show(
-        options, console, {"expansions": lambda: growth_table(larger), **_tables(found, options)},
-        lambda: {**_document(found, options), "expansions": growth_objects(larger)},
+        options, console, {**growth_tables(larger), **_tables(found, options)},
+        lambda: {
+            **_document(found, options), "expansions": growth_objects(larger), "recabling": recabling_object(larger),
+        },
         lambda: _text(found, options) + growth_text(found, larger),
     )  # fmt: skip
     return 0
