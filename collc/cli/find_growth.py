@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from collc.ir.shown import counted
 
-from ..tools.growing import chosen
+from ..tools.larger import chosen
 from ..tools.recabling import ADDED, KEPT, REMOVED
 from .table import table
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..tools.finding import Frontier
-    from ..tools.growing import Expansion
+    from ..tools.larger import Expansion
     from ..tools.recabling import Recabling
 
 __all__ = ["growth_text"]

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import MutableMapping
+from collections.abc import MutableMapping, Sequence
 
 from collc.ir.costs.training import Workload
-from collc.ir.diagnostic import error, nearest
+from collc.ir.diagnostic import Diagnostic, error, nearest, warning
 
 from ..files.texts import STDIN, read_text
+from .objectives import Iterations, Objective, parse_mix
 from .reading import read_workload, shipped, shipped_text
 
-__all__ = ["is_workload", "workload_named"]
+__all__ = ["is_workload", "objective_named", "workload_named"]
 
 
 def is_workload(text: str) -> bool:
@@ -35,3 +36,22 @@ def workload_named(text: str, inputs: MutableMapping[str, str] | None = None) ->
     if inputs is not None:
         inputs[name] = content
     return read_workload(content, name)
+
+
+def objective_named(
+    text: str, nodes: Sequence[int], inputs: MutableMapping[str, str] | None = None
+) -> tuple[Objective, list[Diagnostic]]:
+    """Return the objective of a text: a mix of collectives, or the iteration of a workload.
+
+    Also returns a warning if the workload is for another number of ranks than ``nodes``. Raises what
+    :func:`workload_named` and :func:`~.objectives.parse_mix` raise.
+    """
+    if not is_workload(text):
+        return parse_mix(text), []
+    workload = workload_named(text, inputs)
+    if workload.ranks in (None, *nodes):
+        return Iterations(workload), []
+    message = f"the topologies have {nodes[0]} nodes, `{workload.name}` is for {workload.ranks} ranks"
+    return Iterations(workload), [
+        warning("C0991", message, notes=["its sizes and times hold for that number of ranks"])
+    ]
