@@ -20,6 +20,7 @@ from collc.ir.diagnostic import CollcError, Diagnostic, error
 from collc.ir.topology import Topology
 from collc.ir.verify import Report
 
+from . import accepted
 from .compiling import (
     LOG,
     Level,
@@ -104,7 +105,7 @@ def compile(
     (4, ['grads.xml'])
     >>> folder.cleanup()
     """
-    name = os.fspath(path)
+    name = accepted.path("path", path)
     return compile_source(
         read_text(name), path=name, target=target, params=params, topologies=topologies, include_path=include_path,
         collective=collective, level=level, passes=passes, disable_passes=disable_passes, verify=verify,
@@ -173,7 +174,7 @@ def compile_many(
     ``options``, which are those of :func:`compile_source`. The workers of ``executor`` compile the items, if given:
     an executor, or an engine as on the command line (``"processes:4"``). The results are the same without. An item that
     cannot be compiled gives its :class:`CollcError` instead of a result. ``progress(item, done, total)`` is called from
-    this thread; ``cancel`` raises :class:`Cancelled`.
+    this thread; ``cancel`` raises :class:`Cancelled`. Raises CollcError if ``items`` is no list of items.
 
     >>> text = "param n = 4; collective parts = allgather on biring(n);"
     >>> found = compile_many([{"text": text, "params": {"n": n}} for n in (4, 8, 0)], target="msccl-xml")
@@ -474,23 +475,23 @@ def _objective_of(
     """Return what ``workload`` names, with warnings; raise C0001 for arguments ``beside`` it that it replaces."""
     if workload is None:
         return None, []
-    from .tools.finding import named_by, whole
+    from .tools.finding import whole
     from .training.named import objective_named
 
     for name, value in beside.items():
         if value is not None:
             message = f"a workload has its own collectives and sizes, found also {name}"
             raise error("C0001", message, hint=f"leave out {name}", exit_status=2)
-    return objective_named(named_by("workload", workload), [whole("nodes", nodes)])
+    return objective_named(accepted.path("workload", workload), [whole("nodes", nodes)])
 
 
 def _rows_of(database: Path | None, degree: int, refresh: bool) -> tuple[str, str] | None:
     """Return the text and path of ``database``; raise C0001 beside ``refresh``, which uses none."""
     if database is None:
         return None
-    from .tools.finding import database_text, named_by
+    from .tools.finding import database_text
 
-    path = named_by("database", database)
+    path = accepted.path("database", database)
     if refresh:
         hint = f"leave out one of them, or extend the file: `collc find --refresh --database {path}`"
         raise error("C0001", "refresh searches without a database, found also database", hint=hint, exit_status=2)

@@ -6,7 +6,6 @@ a pool of processes, or by any executor, always with the same result.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, SupportsIndex
@@ -18,7 +17,7 @@ from collc.ir.costs.bounds import moore_graph_steps, moore_steps
 from collc.ir.costs.cost import DEFAULT_ALPHA, DEFAULT_BANDWIDTH
 from collc.ir.costs.pieces import USUAL_SIZE
 from collc.ir.diagnostic import Diagnostic, error, nearest
-from collc.ir.shown import brief_fields, clipped, counted, shown
+from collc.ir.shown import brief_fields, counted, shown
 from collc.passes.finder.bases import can_be_bidirectional
 from collc.passes.finder.database import Row, frontier, merged_frontiers, rows_for
 from collc.passes.finder.exclude import NOTHING, Excluded
@@ -48,7 +47,6 @@ __all__ = [
     "database_text",
     "find",
     "given_sizes",
-    "named_by",
     "patterns",
     "rational",
     "search",
@@ -166,15 +164,6 @@ def wanted(
         else q.bandwidth(bandwidth, "bandwidth") if isinstance(bandwidth, str) else rational("bandwidth", bandwidth, 1),
         workload, exclude, Questions(None if rack is None else whole("rack", rack, 1), bool(robust)),
     )  # fmt: skip
-
-
-def named_by(name: str, value: object) -> str:
-    """Return an argument that names a file, or something else by a text; raise C0001 for other values."""
-    if isinstance(value, os.PathLike):
-        value = os.fspath(value)
-    if not isinstance(value, str) or not value:
-        raise error("C0001", f"found {name} {clipped(repr(value))}, needed a path or a text", exit_status=2)
-    return value
 
 
 def database_text(path: str, degree: int) -> tuple[str, str]:

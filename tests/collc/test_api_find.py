@@ -102,7 +102,8 @@ def test_an_objective_that_is_none_is_an_allreduce() -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [({"workload": 5}, "C0001", "workload"), ({"workload": "gpt2-xl", "size": 5}, "C0001", "size"),
-     ({"workload": "gpt2-xl", "objective": "allreduce"}, "C0001", "objective"), ({"workload": ""}, "C0001", "workload"),
+     ({"workload": "gpt2-xl", "objective": "allreduce"}, "C0001", "objective"), 
+     ({"workload": ""}, "C0992", "collective"),
      ({"workload": "allreduce"}, "C0992", "its size"), ({"workload": "no.json"}, "C0002", "no.json"),
      ({"rack": 0}, "C0030", "rack"), ({"rack": "4"}, "C0030", "rack"), ({"rack": True}, "C0030", "rack"),
      ({"expand_to": 16}, "C0030", "17 to 80"), ({"expand_to": Fraction(1, 2)}, "C0030", "expand_to"),
