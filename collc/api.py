@@ -16,11 +16,13 @@ from typing import TYPE_CHECKING, Literal
 import attrs
 
 from collc.frontends.coll.faults import Fault
-from collc.ir.diagnostic import CollcError, Diagnostic
+from collc.ir.diagnostic import CollcError, Diagnostic, error
 from collc.ir.topology import Topology
 from collc.ir.verify import Report
 
+from . import accepted
 from .compiling import (
+    LOG,
     Level,
     Param,
     Path,
@@ -60,6 +62,7 @@ if TYPE_CHECKING:
 
     from .compiling import Item, Options
     from .tools.finding import Frontier
+    from .training.objectives import Objective
 
 __all__ = [
     "Cancel", "Cancelled", "CollcError", "CollectiveResult", "Diagnostic", "Fault", "FaultCost", "ImportedNetwork",
@@ -102,7 +105,7 @@ def compile(
     (4, ['grads.xml'])
     >>> folder.cleanup()
     """
-    name = os.fspath(path)
+    name = accepted.path("path", path)
     return compile_source(
         read_text(name), path=name, target=target, params=params, topologies=topologies, include_path=include_path,
         collective=collective, level=level, passes=passes, disable_passes=disable_passes, verify=verify,
@@ -171,7 +174,7 @@ def compile_many(
     ``options``, which are those of :func:`compile_source`. The workers of ``executor`` compile the items, if given:
     an executor, or an engine as on the command line (``"processes:4"``). The results are the same without. An item that
     cannot be compiled gives its :class:`CollcError` instead of a result. ``progress(item, done, total)`` is called from
-    this thread; ``cancel`` raises :class:`Cancelled`.
+    this thread; ``cancel`` raises :class:`Cancelled`. Raises CollcError if ``items`` is no list of items.
 
     >>> text = "param n = 4; collective parts = allgather on biring(n);"
     >>> found = compile_many([{"text": text, "params": {"n": n}} for n in (4, 8, 0)], target="msccl-xml")
@@ -399,10 +402,15 @@ def find(
     degree: int,
     bidirectional: bool = False,
     exclude: Sequence[str] = (),
-    objective: Literal["allreduce", "allgather", "alltoall"] = "allreduce",
+    objective: Literal["allreduce", "allgather", "alltoall"] | None = None,
+    workload: Path | None = None,
     alpha: str | Fraction | float | None = None,
     size: str | int | Sequence[str | int] | None = None,
     bandwidth: str | Fraction | float | None = None,
+    rack: int | None = None,
+    robust: bool = False,
+    expand_to: int | None = None,
+    database: Path | None = None,
     refresh: bool = False,
     effort: int | None = None,
     seed: int = 0,
@@ -412,11 +420,18 @@ def find(
 ) -> Frontier:
     """Find the best topologies of a number of nodes and a degree: ``.frontier`` (rows), ``.best``, ``.bound``.
 
-    The rows come from collc's own database. Missing sizes, or all with ``refresh``, are searched with ``effort``
-    evaluations, in the workers of ``executor``, as for :func:`compile_many`. ``alpha`` (seconds, or ``"10us"``),
+    The rows come from ``database``, a file or a folder, by default collc's own. Missing sizes, or all with
+    ``refresh``, are searched with ``effort`` evaluations, in the workers of ``executor``, as for
+    :func:`compile_many`. ``alpha`` (seconds, or ``"10us"``),
     ``size`` (bytes, or ``"1MiB"``) and ``bandwidth`` (bytes per second out of a node, or ``"100Gbps"``) determine the
     best. The first of several sizes, in a list or in a text (``"1KiB,1MiB"``, ``"1KiB..1GiB"``), determines it;
     ``found.table("sizes")`` has the best at each. ``exclude`` lists patterns.
+
+    The best is for an ``objective`` (an allreduce by default), or for a ``workload`` instead of ``objective`` and
+    ``size``: a mix such as ``"allreduce 64 MiB x 0.7, alltoall 4 MiB x 0.3"``, a JSON file, or a name of
+    ``collc.listing("workloads")``. ``rack`` is the number of nodes in a rack, and ``robust`` asks for the costs after
+    a failure: ``facts`` has the answers by row. ``expand_to`` is a larger number of nodes: ``expansions`` has the
+    topologies of up to that size, ``recabling`` the cables to change.
     ``progress(what, done, total)`` is called from this thread; ``cancel`` raises :class:`Cancelled`. Raises CollcError.
 
     >>> found = find(nodes=9, degree=4)
@@ -426,17 +441,58 @@ def find(
     from .processes.workers import Work
     from .tools import finding as finder
     from .tools.excluding import excluded
+    from .tools.growing import expansions
 
     def work(watch: Watch | None) -> Frontier:
         without = excluded(finder.patterns(exclude))
         sizes = finder.given_sizes(size)
         first = sizes[0] if sizes else None
-        wanted = finder.wanted(nodes, degree, bidirectional, objective, alpha, first, bandwidth, without)
+        goal = "allreduce" if objective is None else objective
+        mix, doubts = _objective_of(workload, nodes, {"objective": objective, "size": size})
+        wanted = finder.wanted(nodes, degree, bidirectional, goal, alpha, first, bandwidth, without, mix, rack, robust)
         evaluations = None if effort is None else finder.whole("effort", effort, 1)
         start = finder.whole("seed", seed)
+        largest = None if expand_to is None else finder.whole("expand_to", expand_to)
+        rows = _rows_of(database, wanted.degree, refresh)
         with executing(executor) as engine:
-            found = finder.find(wanted, refresh=refresh, evaluations=evaluations, seed=start, work=Work(engine, watch))
-        return attrs.evolve(found, sizes=sizes)
+            run = Work(engine, watch)
+            found = finder.find(wanted, database=rows, refresh=refresh, evaluations=evaluations, seed=start, work=run)
+            larger = None
+            if largest is not None:
+                more = expansions(found, largest, database=rows, evaluations=evaluations, seed=start, work=run)
+                larger = tuple(more)
+        for doubt in doubts:
+            LOG.warning("%s", doubt)
+        return attrs.evolve(found, sizes=sizes, expansions=larger, diagnostics=tuple(doubts))
 
     with watching(progress, cancel) as watch:
         return shielded("find", lambda: work(watch))
+
+
+def _objective_of(
+    workload: Path | None, nodes: int, beside: Mapping[str, object]
+) -> tuple[Objective | None, list[Diagnostic]]:
+    """Return what ``workload`` names, with warnings; raise C0001 for arguments ``beside`` it that it replaces."""
+    if workload is None:
+        return None, []
+    from .tools.finding import whole
+    from .training.named import objective_named
+
+    for name, value in beside.items():
+        if value is not None:
+            message = f"a workload has its own collectives and sizes, found also {name}"
+            raise error("C0001", message, hint=f"leave out {name}", exit_status=2)
+    return objective_named(accepted.path("workload", workload), [whole("nodes", nodes)])
+
+
+def _rows_of(database: Path | None, degree: int, refresh: bool) -> tuple[str, str] | None:
+    """Return the text and path of ``database``; raise C0001 beside ``refresh``, which uses none."""
+    if database is None:
+        return None
+    from .tools.finding import database_text
+
+    path = accepted.path("database", database)
+    if refresh:
+        hint = f"leave out one of them, or extend the file: `collc find --refresh --database {path}`"
+        raise error("C0001", "refresh searches without a database, found also database", hint=hint, exit_status=2)
+    return database_text(path, degree)

@@ -7,14 +7,16 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from fractions import Fraction
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Literal, SupportsIndex, TypeVar
 
 import attrs
 
-from collc.ir.diagnostic import CollcError, Diagnostic, error
+from collc.ir.diagnostic import CollcError, Diagnostic, error, nearest
 from collc.ir.registry import consulting
+from collc.ir.shown import clipped
 from collc.ir.topology import Topology
 
+from . import accepted
 from .driver.compilation import make_jobs, run_jobs, try_jobs, with_read_files
 from .driver.leaving import without_impossible
 from .driver.pipeline import LEVELS
@@ -73,10 +75,6 @@ LOG = logging.getLogger("collc")
 LOG.addHandler(logging.NullHandler())
 
 
-def _listed(names: Iterable[str]) -> tuple[str, ...]:
-    return tuple(names)
-
-
 @attrs.frozen
 class Request:
     """The options of ``collc.compile_source``, with its defaults."""
@@ -88,11 +86,35 @@ class Request:
     collective: str | Sequence[str] = ()
     level: Level = 2
     passes: str | None = None
-    disable_passes: Iterable[str] = attrs.field(default=(), converter=_listed)
+    disable_passes: Iterable[str] = ()
     verify: Verify = "each"
     node_limit: int = 20000
     cache: bool | Path = False
     executor: Executor | None = None
+
+    def checked(self) -> Request:
+        """Return the request with lists as tuples; raise C0001 for an option of a wrong type.
+
+        The values of options, such as the names of targets, are checked where they are used.
+        """
+        accepted.require_params(self.params)
+        accepted.require_topologies(self.topologies)
+        accepted.require_cache(self.cache)
+        if self.passes is not None:
+            accepted.text("passes", self.passes, "a text with a pipeline")
+        if isinstance(self.node_limit, bool) or not isinstance(self.node_limit, SupportsIndex):
+            accepted.refuse("node_limit", self.node_limit, "a whole number")
+        if self.executor is not None and not callable(getattr(self.executor, "submit", None)):
+            accepted.refuse("executor", self.executor, "an executor of concurrent.futures")
+        return attrs.evolve(
+            self,
+            target=None
+            if self.target is None
+            else accepted.names("target", self.target, "a target, or a list of them"),
+            include_path=accepted.paths("include_path", self.include_path, "a list of folders"),
+            collective=accepted.names("collective", self.collective, "the name of a collective, or a list of names"),
+            disable_passes=accepted.names("disable_passes", self.disable_passes, "a list of passes"),
+        )
 
     @property
     def only(self) -> tuple[str, ...]:
@@ -120,7 +142,8 @@ class Request:
 
 
 def compiled(text: str, path: str, request: Request, watch: Watch | None) -> Result:
-    """Compile a text; ``watch`` takes the progress."""
+    """Compile a text; ``watch`` takes the progress. Raises C0001 for options of wrong types."""
+    request = request.checked()
     loading, settings = request.loading, request.settings
     spec, start = load(text, path, "compile", ReadOptions(loading))
     jobs, warnings = make_jobs(spec, targets_of(request.target), request.only, start)
@@ -153,6 +176,7 @@ def possible(path: str, request: Request, library: str) -> tuple[Result, list[Di
 
     Also returns a warning for each such collective. ``request`` names no cache.
     """
+    request = request.checked()
     text = read_text(path)
     spec, start = load(text, path, "compile", ReadOptions(request.loading))
     jobs, warnings = make_jobs(spec, targets_of(request.target), request.only, start)
@@ -196,22 +220,40 @@ def each(
 ) -> list[Result | CollcError]:
     """Compile every item, and return a result or an error for each, in order.
 
-    Raises TypeError for an option that ``collc.compile_many`` does not have.
+    Raises C0001 for what is no list of items, and TypeError for a keyword that ``collc.compile_many`` does not have.
     """
     from .processes.workers import Work
 
-    listed = [_item(one, common) for one in items]
+    for name in sorted(set(common) - _OPTIONS):
+        raise TypeError(f"compile_many() got an unexpected keyword argument {name!r}")
+    if isinstance(items, (str, bytes, os.PathLike, Mapping)) or not isinstance(items, Iterable):
+        accepted.refuse("items", items, "a list of paths and mappings", hint="write `compile_many([..])`")
+    listed = [_item(place, one, common) for place, one in enumerate(items)]
     calls = [(one, watch if executor is None else None) for one in listed]
     return Work(executor, watch).run(_outcome, calls, [_name(one) for one in listed])
 
 
-def _item(item: Path | Item, common: Options) -> Item:
+_OPTIONS = {field.name for field in attrs.fields(Request)} - {"executor"}
+
+
+def _item(place: int, item: Path | Item, common: Options) -> Item:
+    """Return an item with the common options; raise C0001, which names its place, for what is none."""
+    what = f"items[{place}]"
+    if not isinstance(item, (str, os.PathLike, Mapping)):
+        accepted.refuse(what, item, 'a path, or a mapping with a "path" or a "text"')
     own: Item = {"path": item} if isinstance(item, (str, os.PathLike)) else item
-    options = {field.name for field in attrs.fields(Request)} - {"executor"}
-    for name in sorted({*(set(common) - options), *(set(own) - options - {"path", "text"})}):
-        raise TypeError(f"compile_many() got an unexpected keyword argument {name!r}")
+    for name in own:
+        if name not in _OPTIONS | {"path", "text"}:
+            hint = nearest(str(name), _OPTIONS) or f"options are {', '.join(sorted(_OPTIONS))}"
+            message = f"found the option {clipped(repr(name))} in {what}, which compile_many does not have"
+            raise error("C0001", message, hint=hint, exit_status=2)
+    own = {key: value for key, value in own.items() if value is not None or key not in ("path", "text")}  # type: ignore[assignment]  # only keys are left out
     if "path" not in own and "text" not in own:
-        raise TypeError("an item of compile_many() needs a path or a text")
+        accepted.refuse(what, item, 'an item with a "path" or a "text"')
+    if "path" in own:
+        own = {**own, "path": accepted.path(f'{what}["path"]', own["path"])}
+    if "text" in own:
+        accepted.text(f'{what}["text"]', own["text"], "a text of the language")
     return {**common, **own}
 
 

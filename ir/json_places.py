@@ -9,8 +9,10 @@ from json.decoder import scanstring  # type: ignore[attr-defined]  # documented 
 
 from .diagnostic import Source, Span
 
-__all__ = ["json_items", "json_place", "place_at"]
+__all__ = ["json_items", "json_place", "place_at", "repeated_key"]
 
+#: brackets, and strings; of a key the groups are the string with its colon, and the string
+_TOKENS = re.compile(r'[\[\]{}]|(("(?:[^"\\]|\\.)*+")[ \t\r\n]*+:)|"(?:[^"\\]|\\.)*+"')
 _BLANKS = re.compile(r"[ \t\r\n]*")
 
 
@@ -46,6 +48,32 @@ def json_place(source: Source, *path: str | int, start: int = 0) -> Span | None:
     line_end = source.text.find("\n", start)
     stop = end if line_end < 0 else min(end, line_end)
     return place_at(source, start, stop - start)
+
+
+def repeated_key(source: Source) -> tuple[str, Span, Span] | None:
+    """Return the first key that an object of a text has twice, with both places; None without one.
+
+    The text is JSON. Of several such keys it is the one whose repetition comes first.
+
+    >>> key, first, again = repeated_key(Source("x", '{"a": {"b": 1}, "a": 2}'))
+    >>> key, first.column, again.column
+    ('a', 2, 17)
+    """
+    text, at, place = source.text, 0, dict[int, dict[str, int]]()  # of the keys of each open object, by its depth
+    depth = 0
+    for token in _TOKENS.finditer(text):
+        sign, at = token[0], token.start()
+        if sign in "{[":
+            depth += 1
+            place[depth] = {}
+        elif sign in "}]":
+            depth -= 1
+        elif token[1] is not None:
+            key = scanstring(text, at + 1)[0]
+            if key in place[depth]:
+                return key, place_at(source, place[depth][key], len(token[2])), place_at(source, at, len(token[2]))
+            place[depth][key] = at
+    return None
 
 
 def _value_at(text: str, start: int, path: Sequence[str | int]) -> int:

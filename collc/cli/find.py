@@ -9,15 +9,14 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 from collc.ir.costs.cost import DEFAULT_ALPHA, DEFAULT_BANDWIDTH
-from collc.ir.diagnostic import warning
 from collc.ir.shown import counted, listed
 from collc.passes.finder.database import Row, rate_text
 from collc.passes.finder.exclude import NOTHING
 
-from ..files.texts import Output, check_writable, read_text, write_all
+from ..files.texts import Output, check_writable, write_all
 from ..messages.quantities import show_bandwidth, show_size, show_time
 from ..tools.building import Questions
-from ..tools.finding import DEFAULT_SIZE, Frontier, Wanted
+from ..tools.finding import DEFAULT_SIZE, Frontier, Wanted, database_text
 from ..tools.finding import find as find_topologies
 from ..tools.frontier_table import by_size, fastest_rows, fastest_table, frontier_table, row_cells
 from .arguments import usage_error
@@ -67,17 +66,20 @@ def find(options: SimpleNamespace, console: Console) -> int:
 
 def _show_expansions(found: Frontier, options: SimpleNamespace, console: Console) -> int:
     from ..tools.growing import expansions
-    from .find_growth import growth_objects, growth_table, growth_text
+    from ..tools.larger import growth_objects, growth_tables, recabling_object
+    from .find_growth import growth_text
 
-    database = _database(options.database, found.wanted.degree) if options.database else None
+    database = database_text(options.database, found.wanted.degree) if options.database else None
     with workers(options, console, options.refresh) as work:
         larger = expansions(
             found, options.expand_to, database=database, evaluations=options.effort or None, seed=options.seed,
             work=work,
         )  # fmt: skip
     show(
-        options, console, {"expansions": lambda: growth_table(larger), **_tables(found, options)},
-        lambda: {**_document(found, options), "expansions": growth_objects(larger)},
+        options, console, {**growth_tables(larger), **_tables(found, options)},
+        lambda: {
+            **_document(found, options), "expansions": growth_objects(larger), "recabling": recabling_object(larger),
+        },
         lambda: _text(found, options) + growth_text(found, larger),
     )  # fmt: skip
     return 0
@@ -109,16 +111,11 @@ def _workload(options: SimpleNamespace, console: Console) -> Objective | None:
             raise usage_error(
                 f"--workload has its own collectives and sizes, found also --{name}", f"leave out --{name}"
             )
-    from ..training.named import is_workload, workload_named
-    from ..training.objectives import Iterations, parse_mix
+    from ..training.named import objective_named
 
-    if not is_workload(options.workload):
-        return parse_mix(options.workload)
-    workload = workload_named(options.workload, console.inputs)
-    if workload.ranks not in (None, *(options.n or ())):
-        message = f"the topologies have {options.n[0]} nodes, `{workload.name}` is for {workload.ranks} ranks"
-        console.warn([warning("C0991", message, notes=["its sizes and times hold for that number of ranks"])])
-    return Iterations(workload)
+    found, doubts = objective_named(options.workload, options.n or (), console.inputs)
+    console.warn(doubts)
+    return found
 
 
 def _wanted(options: SimpleNamespace, workload: Objective | None) -> Wanted:
@@ -141,16 +138,9 @@ def _wanted(options: SimpleNamespace, workload: Objective | None) -> Wanted:
     )  # fmt: skip
 
 
-def _database(path: str, degree: int) -> tuple[str, str]:
-    from ..tools.finding_database import file_of
-
-    path = file_of(path, degree)
-    return read_text(path), path
-
-
 def _found(wanted: Wanted, options: SimpleNamespace, console: Console) -> Frontier:
     """Return the frontier. If a signal ends a search, print what it has found so far before the process ends."""
-    database = _database(options.database, wanted.degree) if options.database else None
+    database = database_text(options.database, wanted.degree) if options.database else None
     kept, start = list[Frontier](), time.monotonic()
     with workers(options, console, options.refresh) as work:
         try:

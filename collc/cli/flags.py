@@ -217,7 +217,7 @@ COST_FORMS = several_forms(
     "points", "schedules", "tried", "auto", "candidates", "skipped", "roots", "orbits", "together", "parts", "baselines"
 )
 SIMULATE_FORMS = several_forms("points", "steps", "schedules", "crossovers", "roots", "orbits", "together")
-FIND_FORMS = several_forms("frontier", "sizes", "expansions")
+FIND_FORMS = several_forms("frontier", "sizes", "expansions", "places", "recabling")
 CHECK_FORMS = several_forms("files", "topologies", "collectives")
 IMPORT_FORMS = several_forms("topologies", "imported")
 FIT_FORMS = several_forms("points", "alphas", "lines", "choices")
@@ -493,8 +493,8 @@ FIND = (
     Opt(("--bandwidth",), "B, the total bandwidth out of one node (100Gbps)", "value", "RATE", convert=_bandwidth),
     Opt(("--rack",), "count the links between racks of N nodes; of equal topologies print the\none with the fewest",
         "value", "N", convert=positive),
-    Opt(("--expand-to",), "list larger topologies of up to N nodes that keep many links of the best\none", "value", "N",
-        convert=positive),
+    Opt(("--expand-to",), "list larger topologies of up to N nodes that keep many links of the best\n"
+        "one, and the cables to change", "value", "N", convert=positive),
     Opt(("--robust",), "compute the cost after the worst failure of a link, and of a node"),
 )  # fmt: skip
 

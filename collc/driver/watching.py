@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
-from collc.ir.diagnostic import CollcError, Diagnostic, Kind
+from collc.ir.diagnostic import CollcError, Diagnostic, Kind, error
 from collc.ir.levels import Executable
 from collc.ir.progress import watched
+from collc.ir.shown import clipped
 
 from .plan import Plan
 
@@ -66,6 +67,10 @@ class Cancelled(CollcError):
         super().__init__(Diagnostic("C0097", message, kind=Kind.CANCELLED), 1)
 
 
+def _refused(name: str, value: object, need: str) -> CollcError:
+    return error("C0001", f"found {name} {clipped(repr(value))}, needed {need}", exit_status=2)
+
+
 class _Ended(BaseException):
     """Ends the work from inside a report. It is no Exception, so no pass and no choice takes it for a failure."""
 
@@ -113,11 +118,15 @@ class Watch:
 def watching(progress: Progress | None, cancel: Cancel | None) -> Iterator[Watch | None]:
     """Yield a watch that all work inside reports to, or None without callbacks; raise Cancelled if it ended the work.
 
-    An exception of a callback is raised unchanged.
+    An exception of a callback is raised unchanged. Raises C0001 for what is no callback.
     """
     if progress is None and cancel is None:
         yield None
         return
+    if progress is not None and not callable(progress):
+        raise _refused("progress", progress, "a function of a text and two numbers")
+    if cancel is not None and not callable(getattr(cancel, "is_set", None)):
+        raise _refused("cancel", cancel, "an object with is_set(), such as threading.Event()")
     watch = Watch(progress, cancel)
     try:
         with watched(watch):

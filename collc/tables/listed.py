@@ -35,8 +35,10 @@ __all__ = [
     "NAMES",
     "NATIVE",
     "OPTIONS",
+    "PLACES",
     "POINTS",
     "RACKED",
+    "RECABLED",
     "REPLANNED",
     "ROBUST",
     "RUN",
@@ -160,6 +162,24 @@ GROWN = (
     Column("labelling", "labelling", "text", "`numbers` if nodes keep their numbers, `search` if a search placed them"),
     Column("scheduler", "scheduler", "text", "the scheduler that takes these steps"),
     Column("expression", "topology", "text", "the larger topology, as the language writes it"),
+)
+
+#: the nodes of the topology that --expand-to grows into
+PLACES = (
+    Column("node", "node", "integer", "the number of the node before, empty for a new node"),
+    Column("new_node", "new number", "integer", "its number in the larger topology"),
+)
+
+#: its cables
+RECABLED = (
+    Column("change", "change", "text", "kept, removed or added"),
+    Column("node", "node", "integer", "the number before of the node at one end, empty for a new node"),
+    Column("port", "port", "integer", "the port of this node"),
+    Column("peer", "peer", "integer", "the number before of the node at the other end, empty for a new node"),
+    Column("peer_port", "peer port", "integer", "the port of the peer"),
+    Column("bidirectional", "bidirectional", "flag", "a link in each direction; otherwise one from node to peer"),
+    Column("new_node", "new node", "integer", "the number of the node in the larger topology"),
+    Column("new_peer", "new peer", "integer", "the number of the peer in the larger topology"),
 )
 
 ROBUST = (

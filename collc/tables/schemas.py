@@ -21,8 +21,10 @@ from .listed import (
     NAMES,
     NATIVE,
     OPTIONS,
+    PLACES,
     POINTS,
     RACKED,
+    RECABLED,
     ROBUST,
     RUN,
     SIMULATED,
@@ -185,6 +187,16 @@ _DEFINITIONS: dict[str, str] = {
     "simulated": f"{_row(SIMULATED)}\ngoodput_Gbps: number: algbw in Gb/s",
     "frontier_row": _row(column for column in (*FRONTIER, *RACKED, *ROBUST) if column.key != "best"),
     "larger_topology": _row(GROWN),
+    "node_place": _row(PLACES),
+    "recabled": _row(RECABLED),
+    "recabling": """
+n: integer: number of nodes of the larger topology
+expression: string: the larger topology
+cables_kept: integer: cables that need no change
+cables_removed: integer: cables to remove
+cables_added: integer: cables to add
+places: [node_place]: where every node goes, then the new nodes
+cables: [recabled]: every cable that is kept, removed or added""",
     "run_row": _row(column for column in RUN if column.key != "on").replace("?: ", ": "),
     "fit_point": f"{_row(FIT)}\nreduced: number|null: the most that a rank adds, over all steps, in M",
     "named": _row(NAMES),
@@ -583,6 +595,7 @@ workload?: string: what the times are of, with --workload
 excluded?: [string]: the names that no topology may have, with --exclude
 rack?: integer: nodes in a rack, with --rack
 expansions?: [larger_topology]: larger topologies, with --expand-to
+recabling?: recabling|null: how to get to the largest of them that keeps most links, with --expand-to
 """,)),
     "sweep": ("`collc sweep --json`, and what `-o FILE.json` writes", ("""
 rows: [sweep_row]: a row for every network, collective, scheduler and size

@@ -16,7 +16,7 @@ from collc.frontends import coll
 from collc.ir.costs.bounds import moore_graph_steps, moore_steps
 from collc.ir.costs.cost import DEFAULT_ALPHA, DEFAULT_BANDWIDTH
 from collc.ir.costs.pieces import USUAL_SIZE
-from collc.ir.diagnostic import error, nearest
+from collc.ir.diagnostic import Diagnostic, error, nearest
 from collc.ir.shown import brief_fields, counted, shown
 from collc.passes.finder.bases import can_be_bidirectional
 from collc.passes.finder.database import Row, frontier, merged_frontiers, rows_for
@@ -24,6 +24,7 @@ from collc.passes.finder.exclude import NOTHING, Excluded
 from collc.passes.finder.measure import with_narrow_rate
 from collc.passes.finder.tasks import Task, assemble, plan, usual_evaluations
 
+from ..files.texts import read_text
 from ..processes.workers import Work
 from .building import NO_QUESTION, Facts, Questions, equals, facts, fewest_between_racks
 
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
     from ..tables.columns import Table
     from ..training.objectives import Objective
+    from .larger import Expansion
+    from .recabling import Recabling
 
 __all__ = [
     "DEFAULT_SIZE",
@@ -41,6 +44,7 @@ __all__ = [
     "Keep",
     "Wanted",
     "check_sizes",
+    "database_text",
     "find",
     "given_sizes",
     "patterns",
@@ -145,7 +149,8 @@ class Wanted:
 
 def wanted(
     nodes: object, degree: object, bidirectional: bool = False, objective: str = "allreduce", alpha: object = None,
-    size: object = None, bandwidth: object = None, exclude: Excluded = NOTHING,
+    size: object = None, bandwidth: object = None, exclude: Excluded = NOTHING, workload: Objective | None = None,
+    rack: object = None, robust: object = False,
 ) -> Wanted:  # fmt: skip
     """Return the goal for arguments of the API; raise C0030 for wrong whole numbers, C0020 for wrong quantities."""
     from ..messages import quantities as q
@@ -157,8 +162,16 @@ def wanted(
         DEFAULT_SIZE if size is None else q.size(size, "size") if isinstance(size, str) else whole("size", size),
         DEFAULT_BANDWIDTH if bandwidth is None
         else q.bandwidth(bandwidth, "bandwidth") if isinstance(bandwidth, str) else rational("bandwidth", bandwidth, 1),
-        exclude=exclude,
+        workload, exclude, Questions(None if rack is None else whole("rack", rack, 1), bool(robust)),
     )  # fmt: skip
+
+
+def database_text(path: str, degree: int) -> tuple[str, str]:
+    """Return the text and the path of the database of a degree; raise C0002 and C0003 for what cannot be read."""
+    from .finding_database import file_of
+
+    path = file_of(path, degree)
+    return read_text(path), path
 
 
 def given_sizes(given: object) -> tuple[int, ...]:
@@ -227,7 +240,8 @@ class Frontier:
 
     ``both_ways`` is the frontier of the topologies in which every link has a reverse: duplex cables. ``facts`` are the
     answers to the goal's questions, by row. ``listed``: the database has the size. ``sizes`` (bytes) are those that
-    were asked for, the goal's first.
+    were asked for, the goal's first. ``expansions`` are larger topologies, None if they were not asked for.
+    ``diagnostics`` are warnings.
 
     >>> import collc
     >>> found = collc.find(nodes=9, degree=4)
@@ -241,6 +255,8 @@ class Frontier:
     facts: Mapping[Row, Facts] = attrs.field(factory=dict, hash=False)
     listed: bool = True
     sizes: tuple[int, ...] = ()
+    expansions: tuple[Expansion, ...] | None = None
+    diagnostics: tuple[Diagnostic, ...] = ()
 
     def __repr__(self) -> str:
         wanted, best = self.wanted, "" if self.best is None else f", best {self.best!r}"
@@ -261,14 +277,23 @@ class Frontier:
         return html_table(title, head, rows) + by_size
 
     def table(self, name: str = "frontier") -> Table:
-        """Return the rows of the ``frontier``, or the fastest at each of the ``sizes``, as `collc find --csv` does."""
+        """Return a table of ``collc find --table``: by default the rows of the ``frontier``.
+
+        ``sizes`` has the fastest topology at each of the sizes. With ``expand_to``, ``expansions`` has the larger
+        topologies. ``places`` and ``recabling`` have the nodes and the cables of the way to one of them. Raises C0019
+        for another name.
+        """
         from ..tables.columns import require_table
         from .frontier_table import fastest_table, frontier_table
 
-        names = ("frontier",) if self.wanted.workload else ("frontier", "sizes")
-        if require_table(name, names) == "frontier":
-            return frontier_table(self)
-        return fastest_table(self, self.sizes or (self.wanted.size,))
+        known: dict[str, Callable[[], Table]] = {"frontier": lambda: frontier_table(self)}
+        if not self.wanted.workload:
+            known["sizes"] = lambda: fastest_table(self, self.sizes or (self.wanted.size,))
+        if self.expansions is not None:
+            from .larger import growth_tables
+
+            known |= growth_tables(self.expansions)
+        return known[require_table(name, known)]()
 
     def to_dataframe(self) -> pandas.DataFrame:
         """Return the rows as ``collc find --csv`` prints them as a data frame of pandas; raise C0028 without pandas."""
@@ -285,6 +310,14 @@ class Frontier:
         times = map(self.wanted.exact_time, self.frontier)
         known = [(time, i) for i, time in enumerate(times) if time is not None]
         return self.frontier[min(known)[1]] if known else None
+
+    @property
+    def recabling(self) -> Recabling | None:
+        """Where the nodes of the best go in the largest of the ``expansions`` that keeps most links, and its cables."""
+        from .larger import chosen
+
+        one = chosen(self.expansions or ())
+        return None if one is None else one.recabling
 
     @property
     def may_be_faster(self) -> tuple[Row, ...]:

@@ -13,19 +13,12 @@ from collc.passes.finder.growth import Grown, grown
 from ..processes.workers import Work
 from .building import NO_QUESTION
 from .finding import Frontier, check_sizes, find
+from .larger import Expansion
 
-__all__ = ["MOST_MORE", "Expansion", "expansions"]
+__all__ = ["MOST_MORE", "expansions"]
 
 #: the most nodes that may be added
 MOST_MORE = 64
-
-
-@attrs.frozen
-class Expansion:
-    """A larger topology, and the placement of the smaller one's nodes in it."""
-
-    row: Row
-    grown: Grown
 
 
 def expansions(
@@ -58,7 +51,7 @@ def expansions(
         rows += dict.fromkeys((*larger.frontier, *larger.both_ways))
     names = [row.expression for row in rows]
     results = work.run(_grown, [(base.expression, name) for name in names], names)
-    pairs = [Expansion(row, result) for row, result in zip(rows, results, strict=True)]
+    pairs = [Expansion(base.expression, row, result) for row, result in zip(rows, results, strict=True)]
     return sorted(pairs, key=lambda one: (one.row.nodes, -one.grown.kept, one.row.T_L, one.row.T_B, one.row.expression))
 
 

@@ -9,7 +9,8 @@ from typing import Protocol
 import attrs
 
 from collc.ir.costs.training import Workload, best_iteration
-from collc.ir.diagnostic import CollcError, error, nearest
+from collc.ir.diagnostic import CollcError, Source, Span, error, nearest
+from collc.ir.json_places import place_at
 from collc.ir.shown import clipped
 from collc.passes.finder.database import Row
 from collc.passes.finder.networks import row_network
@@ -21,7 +22,7 @@ __all__ = ["KINDS", "Iterations", "Mix", "Objective", "Term", "parse_mix"]
 #: collectives of a mix
 KINDS = ("allreduce", "allgather", "reduce-scatter", "alltoall")
 _TERM = re.compile(r"\s*([A-Za-z_-]+)\s+([^,]*?)\s*(?:\bx\s*([^\s,]+)\s*)?", re.ASCII)
-_WEIGHT = re.compile(r"\d{1,30}(?:\.\d{1,30})?")
+_WEIGHT = re.compile(r"(?:\d{1,30}(?:\.\d{0,30})?|\.\d{1,30})(?:[eE][+-]?\d{1,2})?", re.ASCII)
 
 
 class Objective(Protocol):
@@ -111,35 +112,48 @@ class Iterations:
 
 
 def parse_mix(text: str) -> Mix:
-    """Return the mix of a text; raise C0992 for a wrong one.
+    """Return the mix of a text; raise C0992, with the place, for a wrong one.
 
     >>> parse_mix("allreduce 64 MiB x 0.7, alltoall 4MiB x 0.3").text
     'allreduce 64 MiB x 0.7, alltoall 4 MiB x 0.3'
     >>> parse_mix("allgather 1000").terms
     (Term(kind='allgather', size=1000, weight=Fraction(1, 1)),)
     """
-    return Mix(tuple(map(_term, text.split(","))))
+    source, start, terms = Source("<workload>", text), 0, list[Term]()
+    for part in text.split(","):
+        terms.append(_term(part, source, start))
+        start += len(part) + 1
+    return Mix(tuple(terms))
 
 
-def _term(text: str) -> Term:
+def _term(text: str, source: Source, start: int) -> Term:
+    """Return the term of a part of the source that begins at an offset."""
     found = _TERM.fullmatch(text)
     if found is None or not found[2]:
-        raise _wrong(f"found `{clipped(text.strip())}`, needed a collective with its size", _FORM)
+        shown = text.strip()
+        at = start + len(text) - len(text.lstrip()) if shown else max(start - 1, 0)
+        place = place_at(source, at, len(shown))
+        raise _wrong(f"found `{clipped(shown)}`, needed a collective with its size", _FORM, place)
+
+    def place_of(group: int) -> Span:
+        return place_at(source, start + found.start(group), len(found[group]))
+
     if found[1] not in KINDS:
         hint = nearest(found[1], KINDS) or f"collectives are {', '.join(KINDS)}"
-        raise _wrong(f"found the collective `{clipped(found[1])}`, needed one of a mix", hint)
+        raise _wrong(f"found the collective `{clipped(found[1])}`, needed one of a mix", hint, place_of(1))
     weight = found[3] or "1"
     if not _WEIGHT.fullmatch(weight) or not Fraction(weight):
-        raise _wrong(f"found the weight `{clipped(weight)}`, needed a number of more than 0", _FORM)
+        raise _wrong(f"found the weight `{clipped(weight)}`, needed a number of more than 0", _FORM, place_of(3))
     try:
         return Term(found[1], size(found[2], "--workload"), Fraction(weight))
     except CollcError as failure:
-        problem = failure.diagnostics[0]
-        raise _wrong(f"found the size `{clipped(found[2])}`, needed one such as 64 MiB", problem.hint) from None
+        message, hint = f"found the size `{clipped(found[2])}`, needed one such as 64 MiB", failure.diagnostics[0].hint
+        raise _wrong(message, hint if _ONE_WORD.fullmatch(found[2]) else _FORM, place_of(2)) from None
 
 
 _FORM = "write `allreduce 64 MiB x 0.7, alltoall 4 MiB x 0.3`"
+_ONE_WORD = re.compile(r"\S+(?:\s+[A-Za-z]+)?")  # a number and a unit: what the hint of a size is about
 
 
-def _wrong(message: str, hint: str | None) -> CollcError:
-    return error("C0992", message, hint=hint, exit_status=2)
+def _wrong(message: str, hint: str | None, place: Span) -> CollcError:
+    return error("C0992", message, span=place, hint=hint, exit_status=2)

@@ -18,7 +18,8 @@ from importlib.resources.abc import Traversable
 
 from collc.frontends.importing.trees import Json, json_place, parse_json
 from collc.ir.costs.training import Layer, Workload
-from collc.ir.diagnostic import CollcError, Source, error, nearest
+from collc.ir.diagnostic import CollcError, Related, Source, error, nearest
+from collc.ir.json_places import repeated_key
 from collc.ir.shown import clipped, counted
 
 from ..messages import quantities
@@ -38,7 +39,12 @@ Path = tuple[str | int, ...]
 def read_workload(text: str, path: str) -> Workload:
     """Return the workload of a text; raise C0928 for text that is not JSON, C0990 for JSON that is no workload."""
     source = Source(path, text)
-    return _Reader(source).workload(parse_json(source))
+    value = parse_json(source)
+    if repeated := repeated_key(source):
+        key, first, again = repeated
+        message, also = f"found the key `{clipped(key)}` twice in an object", Related("the first one", first)
+        raise error("C0990", message, span=again, hint="remove one of them", related=[also])
+    return _Reader(source).workload(value)
 
 
 def shipped() -> tuple[str, ...]:

@@ -1,8 +1,9 @@
 """Put the nodes of a network into racks so that few links leave a rack, and bound from below how few there can be.
 
 Assignments come from the structure: consecutive numbers, boxes of a grid, cosets of the subgroups that some generators
-span. A search that exchanges nodes of two racks (Kernighan and Lin) improves the best. Every choice is made in
-integers, ties go to the lowest number, and effort is counted, so all machines get the same racks.
+span. A search that exchanges nodes of two racks (Kernighan and Lin) improves the best, then annealing (`annealed.py`).
+Every choice is made in integers, ties go to the lowest number, and effort is counted, so all machines get the same
+racks.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from collc.ir.progress import counting, progress
 from collc.ir.ragged import group_starts, inverse
 from collc.ir.shown import counted
 from collc.ir.topology import Topology
+
+from .annealed import annealed
 
 __all__ = ["Racks", "assign_racks", "links_between", "racks_bound"]
 
@@ -78,6 +81,12 @@ def assign_racks(topology: Topology, size: int, rate: Fraction | None = None) ->
             improved = _exchanged(joined, np.array(start, dtype=np.int64))
             if (found := links_between(topology, improved)) < links:
                 best, links = improved, found
+    if links > bound and size < nodes:
+        cooled = annealed(topology, best)
+        if nodes <= _MOST_DENSE:
+            cooled = _exchanged(joined, cooled)
+        if (found := links_between(topology, cooled)) < links:
+            best, links = cooled, found
     return Racks(size, _numbered(best), links, bound)
 
 

@@ -18,8 +18,9 @@ from ..synthesis.flow.cayley import cayley_rate
 from ..synthesis.flow.rate import alltoall_rate, commodities_of
 from ..synthesis.flow.spread import distance_bound, spread_rate
 from ..synthesis.flow.walks import kautz_degree, kautz_rate
+from .bits import period_of
 
-__all__ = ["rate_bracket"]
+__all__ = ["is_quick", "rate_bracket"]
 
 #: Relative gap between bounds. LP (3) that comes so near is mostly exact, at a gap of 10^-5 often not.
 _GAP = Fraction(1, 10**7)
@@ -29,6 +30,8 @@ _FEW = 1100
 _SMALL, _FEW_LINKS = 64, 4
 #: ranks up to which symmetries of generalized Kautz digraphs are looked for
 _MOST_COMPARED = 256
+#: ranks up to which data is spread from every rank in seconds, and kinds of ranks beyond
+_MOST_RANKS, _MOST_KINDS = 4096, 64
 
 
 def rate_bracket(topology: Topology) -> tuple[Fraction, Fraction]:
@@ -51,6 +54,25 @@ def rate_bracket(topology: Topology) -> tuple[Fraction, Fraction]:
             return found.lower, found.upper
         lower = spread_rate(commodities) if lower is None else lower
     return lower, distance_bound(topology)
+
+
+def is_quick(topology: Topology) -> bool:
+    """Return whether :func:`rate_bracket` takes seconds for up to 10,000 ranks, as the topology says how it was built.
+
+    That is so for any topology of a few thousand ranks, and for those of few kinds of ranks: with a group, a short
+    period, a generalized Kautz digraph, and line graphs of these.
+
+    >>> from collc.frontends import coll
+    >>> [is_quick(coll.topology(call)) for call in ("torus(80, 80)", "inserted(torus(80, 80), {0 <-> 1, 2 <-> 3})")]
+    [True, False]
+    """
+    if topology.num_ranks <= _MOST_RANKS or topology.symmetry is not None or kautz_degree(topology) is not None:
+        return True
+    origin = topology.origin
+    if origin is not None and origin.bases and origin.name in ("line", "bidirectional"):
+        base = origin.bases[0]
+        return base.symmetry is not None or kautz_degree(base) is not None
+    return period_of(topology) <= _MOST_KINDS
 
 
 def _is_small(topology: Topology) -> bool:

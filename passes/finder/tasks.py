@@ -24,6 +24,7 @@ from .inserted import search_inserted
 from .lines import search_lines
 from .measure import Library, measure, with_alltoall_rate, with_reduce_scatter
 from .polycirculants import search_polycirculants
+from .rates import is_quick
 from .search import search_bottom_up
 
 __all__ = ["EVALUATIONS", "Task", "assemble", "known", "plan", "search_one", "usual_evaluations"]
@@ -31,7 +32,6 @@ __all__ = ["EVALUATIONS", "Task", "assemble", "known", "plan", "search_one", "us
 #: generator sets that a task tries by default, on up to 2,000 nodes
 EVALUATIONS = 20_000
 _USUAL_NODES = 2000
-_MOST_NODES_RATED = 4096  # beyond, an all-to-all rate takes many seconds
 _LINES = 8  # links of a node, up to which line graphs of many bases are tried
 
 
@@ -147,7 +147,12 @@ def assemble(nodes: int, degree: int, rows: Sequence[Row], library: Library, exc
     expanded = [_row(candidate) for candidate in search_bottom_up(nodes, degree, known(rows), real, exclude)]
     given = [_with_direction(row, library) for row in rows if (row.nodes, row.degree) == (nodes, degree)]
     whole = [with_reduce_scatter(row, library) for row in (*given, *expanded)]
-    return merged_frontiers(whole if nodes > _MOST_NODES_RATED else [with_alltoall_rate(row, library) for row in whole])
+    return merged_frontiers(_rated(row, library) for row in whole)
+
+
+def _rated(row: Row, library: Library) -> Row:
+    """Return the row with its all-to-all rate if that takes seconds."""
+    return with_alltoall_rate(row, library) if is_quick(library(row.expression)) else row
 
 
 def _with_direction(row: Row, library: Library) -> Row:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from fractions import Fraction
 from html.parser import HTMLParser
@@ -258,9 +259,71 @@ def test_nothing_to_compile_is_no_error() -> None:
     assert [] == collc.compile_many([])
 
 
-def test_an_item_without_a_specification_is_a_type_error() -> None:
-    with pytest.raises(TypeError, match="a path or a text"):
-        collc.compile_many([{"target": "ir"}])
+RING_OF_3 = "collective c = allgather on biring(3);"
+
+
+def refused(call: Callable[[], object]) -> str:
+    """Return the message of the one C0001 that a call raises."""
+    with pytest.raises(collc.CollcError) as found:
+        call()
+    [problem] = found.value.diagnostics
+    assert ("C0001", 2) == (problem.code, found.value.exit_status)
+    return problem.message
+
+
+@pytest.mark.parametrize(
+    ("items", "said"),
+    [(5, "items 5"), (None, "items None"), ("a.coll", "items 'a.coll'"), (b"a", "items b'a'"),
+     ({"text": ""}, "items {"),
+     ([5], "items[0] 5"), (["a", None], "items[1] None"), ([b"a"], "items[0] b'a'"), ([["a"]], "items[0] ['a']"),
+     ([{}], 'a "path" or a "text"'), ([{"target": "ir"}], 'a "path" or a "text"'), ([{"text": None}], '"text"'),
+     ([{"text": 5}], 'items[0]["text"] 5'), ([{"path": 5}], 'items[0]["path"] 5'), ([{5: 1}], "the option 5"),
+     ([{"text": "", "levle": 1}], "the option 'levle' in items[0]"), ((one for one in [5]), "items[0] 5")],
+)  # fmt: skip
+def test_what_is_no_list_of_items_is_one_error(items: Any, said: str) -> None:
+    assert said in refused(lambda: collc.compile_many(items))
+
+
+def test_a_wrong_option_of_an_item_has_a_hint() -> None:
+    with pytest.raises(collc.CollcError) as found:
+        collc.compile_many([{"text": "", "levle": 1}])  # type: ignore[typeddict-unknown-key]
+    assert "did you mean `level`?" == found.value.diagnostics[0].hint
+
+
+WRONG: dict[str, tuple[Any, ...]] = {
+    "target": (5, [5], b"x", True), "params": (5, [1], "x", {"n": object()}, {5: 1}, {"n": None}),
+    "topologies": (5, "x", {5: 1}), "include_path": (5, [5], b"x"), "collective": (5, [5], b"x"),
+    "level": (5, "x", None, 1.5), "passes": (5, ["bfb"]), "disable_passes": (5, [5]), "verify": (5, "x", None),
+    "node_limit": ("x", 1.5, None, True), "cache": (5, None, [1]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in WRONG.items() for value in values])
+def test_an_option_of_a_wrong_type_is_one_error(name: str, value: object) -> None:
+    given: dict[str, Any] = {name: value}
+    said = [refused(lambda: collc.compile_source(RING_OF_3, **given))]
+    item: Any = {"text": RING_OF_3}
+    for [one] in (collc.compile_many([item], **given), collc.compile_many([{**item, **given}])):
+        assert isinstance(one, collc.CollcError) and 2 == one.exit_status
+        said += [problem.message for problem in one.diagnostics]
+    assert 3 == len(said) and 1 == len(set(said)) and name in said[0]
+
+
+@pytest.mark.parametrize(("name", "value"), [("progress", 5), ("cancel", 5), ("cancel", True)])
+def test_what_is_no_callback_is_one_error(name: str, value: object) -> None:
+    given: dict[str, Any] = {name: value}
+    for call in (lambda: collc.compile_many([], **given), lambda: collc.compile_source(RING_OF_3, **given)):
+        assert f"found {name} {value}" in refused(call)
+    assert "found executor 5" in refused(lambda: collc.compile_source(RING_OF_3, executor=5))  # type: ignore[arg-type]
+    assert "found path 5" in refused(lambda: collc.compile(5))  # type: ignore[arg-type]
+
+
+def test_one_name_may_stand_without_a_list(tmp_path: Path) -> None:
+    (tmp_path / "net.coll").write_text("topology net = biring(3);")
+    text = 'include "net.coll"; collective c = allgather on net;'
+    found = collc.compile_source(text, include_path=str(tmp_path), disable_passes="renumber")
+    assert 2 == len(found.spec.files) or found.schedule
+    assert collc.compile_source(RING_OF_3, disable_passes=(name for name in ["renumber"])).program
 
 
 def test_what_results_hold_is_what_they_say() -> None:

@@ -129,7 +129,6 @@ CALLS: dict[str, Callable[..., Any]] = {
     "compile": lambda **more: collc.compile("missing.coll", **more),
     "compile_source": lambda **more: collc.compile_source("", **more),
     "compile_many": lambda **more: collc.compile_many(["missing.coll"], **more),
-    "compile_many, an item": lambda **more: collc.compile_many([{"text": "", **more}]),  # type: ignore[typeddict-item]
     "convert": lambda **more: collc.convert("missing.xml", target="ir", **more),
     "verify": lambda **more: collc.verify("missing.xml", **more),
     "find": lambda **more: collc.find(nodes=9, degree=4, **more),

@@ -103,6 +103,8 @@ CASES: dict[str, tuple[tuple[str, ...], Callable[[Json], list[Json]]]] = {
     ]),
     "find --table sizes": (("find", "-n", "16", "-d", "4", *SMALL), at("points")),
     "find --expand-to": (("find", "-n", "8", "-d", "2", "--expand-to", "17"), at("expansions")),
+    "find --table places": (("find", "-n", "8", "-d", "2", "--expand-to", "9"), at("recabling", "places")),
+    "find --table recabling": (("find", "-n", "8", "-d", "2", "--expand-to", "9"), at("recabling", "cables")),
     "sweep": (("sweep", "biring(4)", "--collective", "allgather", "-j1", "--using", "bfb", "ring"), at("rows")),
     "train": (("train", "gpt2-xl", "--on", "torus(2, 2)", "biring(4)"), at("rows")),
     "train --list": (("train", "--list"), at("workloads")),

@@ -177,6 +177,17 @@ def test_mistakes(collc: Collc, words: list[str], status: int, message: str) -> 
     assert ran.status == status and message in ran.err and not ran.out
 
 
+def test_a_key_that_stands_twice_is_an_error_with_both_places(collc: Collc) -> None:
+    twice = '{"workload": "w",\n "layers": [{"name": "a\\"{", "forward": "40 us"}, {"name": "b",\n"name" : "c"}]}'
+    Path("twice.json").write_text(twice)
+    ran = collc("train", "twice.json", "--on", "torus(4, 4)")
+    assert (1, "") == (ran.status, ran.out)
+    assert "twice.json:3:1: error: found the key `name` twice in an object [C0990]" in ran.err
+    assert "twice.json:2:52: note: the first one" in ran.err
+    Path("twice.json").write_text(twice.replace('"name" :', '"forward" :').replace('"c"', '"1 us"'))
+    assert 0 == collc("train", "twice.json", "--on", "torus(4, 4)").status
+
+
 def test_another_number_of_ranks_is_a_warning(collc: Collc, small: str) -> None:
     ran = collc("train", small, "--on", "torus(3, 3)")
     assert ran.status == 0 and "`torus(3, 3)` has 9 ranks, `small` is for 16 [C0991]" in ran.err
@@ -203,6 +214,11 @@ def test_the_time_of_a_mix_is_the_weighted_sum_of_the_objectives(collc: Collc) -
         alone = [Wanted(32, 4, workload=parse_mix(f"{kind} 8 MiB")).exact_time(row)
                  for kind in ("reduce-scatter", "allgather", "allreduce")]  # fmt: skip
         assert alone[2] == (alone[0] or 0) + (alone[1] or 0)
+
+
+def test_weights_may_lack_a_zero() -> None:
+    weights = [term.weight for term in parse_mix("allreduce 1 x .3, allreduce 1 x 3., allreduce 1 x 5e-1").terms]
+    assert [Fraction(3, 10), Fraction(3), Fraction(1, 2)] == weights
 
 
 @pytest.mark.parametrize("workload", [MIX, "small.json", "reduce-scatter 1 MiB, allgather 1 MiB x 2"])
@@ -252,6 +268,14 @@ def test_the_best_row_of_a_mix_is_the_best_of_the_whole_database() -> None:
         (["--workload", "allreduce 1 MiB,"], "found ``, needed a collective with its size"),
         (["--workload", "broadcast 1 MiB"], "found the collective `broadcast`, needed one of a mix"),
         (["--workload", "none.json"], "cannot read `none.json`"),
+        (["--workload", "gpt2-xxl"], "or a workload that comes with collc [C0993]\n  hint: did you mean `gpt2-xl`?"),
+        (["--workload", "llama3"], "did you mean `llama3-8b` or `llama3-70b`?"),
+        (["--workload", "zzz"], "they are gpt2-xl, "),
+        (["--workload", "alltoall 4MiB,allreduce 64 MiB x 1/3"], "<workload>:1:34: error: found the weight `1/3`"),
+        (["--workload", "alltoall 4MiB, alreduce 64 MiB"], "<workload>:1:16: error: found the collective `alreduce`"),
+        (["--workload", "allreduce 64 MiB 0.3"], "<workload>:1:11: error: found the size `64 MiB 0.3`"),
+        (["--workload", "allreduce 64 MiB x ."], "found the weight `.`"),
+        (["--workload", "allreduce 64 MiB x .0"], "found the weight `.0`"),
         (["--workload", MIX, "--objective", "allreduce"], "--workload has its own collectives"),
         (["--workload", MIX, "--size", "1MiB"], "--workload has its own collectives"),
     ],
