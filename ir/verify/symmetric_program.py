@@ -20,12 +20,14 @@ from ..ragged import owners, ranges
 from ..symmetric import TEMPLATE_KINDS, SymmetricSchedule
 from ..symmetric_program import SymmetricProgram
 from ..validate import flaws
+from ._products import products_agree
 from .report import Check, Report
 
 __all__ = ["template_adds_once", "template_strayed", "verify_symmetric_program"]
 
 _OPCODES = (Opcode.SEND, Opcode.RECV, Opcode.COPY, Opcode.RECV_REDUCE_COPY)
 _BLOCK = 1 << 22  # products of the group checked together
+_FEW_PEERS = 2  # peers up to which their products are checked one by one
 
 
 def verify_symmetric_program(program: SymmetricProgram) -> Report:
@@ -164,7 +166,10 @@ def _asymmetry(program: SymmetricProgram) -> str:
     if not all(np.array_equal(product, numbers) for product in products):
         return f"rank 0 is not the identity of the group {group.shown}"
     peers = np.concatenate([program.seed.send_peer, program.seed.recv_peer]).astype(np.int64)
-    for peer in distinct(peers[peers >= 0] // width).tolist():
+    elements = distinct(peers[peers >= 0] // width)
+    if len(elements) > _FEW_PEERS and products_agree(group, elements):
+        return ""
+    for peer in elements.tolist():
         back, away = int(group.inverse(peer)), group.multiply(numbers, peer)
         rows = max(1, _BLOCK // group.order)
         for first in range(0, group.order, rows):
