@@ -1,7 +1,7 @@
 """Groups with one element a rank, other than a network's own symmetry, and the images of schedules under them.
 
 Many networks are Cayley digraphs of several groups. The links out of a rank are then in another order, so a group moves
-links by their ends: its elements are automorphisms if the links out of every rank r are those out of rank 0, moved by r.
+links by their ends. Its elements are automorphisms if the links out of every rank r are those of rank 0, moved by r.
 """
 
 from __future__ import annotations
@@ -66,7 +66,8 @@ class Acting(Symmetries):
     def flaws(self) -> Iterator[str]:
         topology = self.topology
         if topology.num_switches or self.order != topology.num_ranks:
-            yield f"{self.shown} has {self.order} elements, needed one for each of {counted(topology.num_ranks, 'rank')}"
+            ranks = counted(topology.num_ranks, "rank")
+            yield f"{self.shown} has {self.order} elements, needed one for each of {ranks}"
             return
         out = np.bincount(topology.src, minlength=topology.num_ranks)
         if (out != self.degree).any():
@@ -108,6 +109,7 @@ class Acting(Symmetries):
     @property
     def stays(self) -> Array:
         return np.zeros(self.topology.num_ranks, dtype=bool)
+
 
 def interleaved(shape: tuple[int, ...]) -> tuple[Array, Array]:
     """Return two columns, one number a rank: the sum of the first of a and the second of b sorts pairs (a, b).

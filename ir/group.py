@@ -452,7 +452,9 @@ def build_group(name: str, arguments: Sequence[int | Group]) -> Group:
         raise ValueError(f"needed {name}({signature})")
     if any(isinstance(a, int) and abs(a) > _LARGEST for a in arguments):
         raise ValueError(f"numbers go up to {_LARGEST}")
-    if name in ("cyclic", "abelian", "mirrored", "dihedral", "dicyclic") and any(isinstance(a, int) and a < 1 for a in arguments):
+    if name in ("cyclic", "abelian", "mirrored", "dihedral", "dicyclic") and any(
+        isinstance(a, int) and a < 1 for a in arguments
+    ):
         raise ValueError("sizes are at least 1")
     try:
         return build(*arguments)

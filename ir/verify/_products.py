@@ -1,10 +1,10 @@
 """Check the products of a group that the images of a program need: (r p)(p' x) = r x for all elements r and x.
 
 p are the elements of peers, p' their inverses. Checked one by one, that is a table of all products for each peer. One
-table is enough: let L be the permutations of elements that multiplications by peers on the left generate, and R those on
-the right. If all generators of L commute with all of R, and R takes 0 to every element, then two permutations in L that
-agree on 0 are equal. If r = p y, and r x = p (y x) for all x, then multiplication by r is in L where that by y is; it
-takes 0 to r. So (r p)(p' x) and r x are permutations in L of x, which agree on 0 if (r p) p' = r.
+table is enough. Let L be the permutations that multiplications by peers on the left generate, and R those on the right.
+If all generators of L commute with all of R, and R takes 0 to every element, then two permutations in L that agree on 0
+are equal. If r = p y, and r x = p (y x) for all x, then multiplication by r is in L where that by y is; it takes 0 to
+r. So (r p)(p' x) and r x are permutations in L of x, which agree on 0 if (r p) p' = r.
 """
 
 from __future__ import annotations

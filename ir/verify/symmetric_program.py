@@ -16,7 +16,7 @@ from ..arrays import Array, distinct, lexsort
 from ..frozen import frozen
 from ..machine import execute, partners, receivers
 from ..program import Buffer, Opcode
-from ..ragged import owners, ranges
+from ..ragged import inverse, owners, ranges
 from ..symmetric import TEMPLATE_KINDS, SymmetricSchedule
 from ..symmetric_program import SymmetricProgram
 from ..validate import flaws
@@ -461,9 +461,8 @@ class _Values:
         moved = program.moved_shards(element, content // per_shard) * per_shard + content % per_shard
         if not self.reduces:
             return moved, ranks
-        found = np.empty_like(ranks)
-        found[:, program.moved(element, np.arange(program.num_ranks))] = ranks
-        return moved, found
+        image = program.moved(element, np.arange(program.num_ranks))
+        return moved, ranks.take(inverse(image), axis=1)  # a tenth of the time of an assignment to columns
 
     def missing(self) -> str:
         """Return what a rank of the seed lacks at the end; "" if nothing."""

@@ -11,7 +11,8 @@ from collc.ir.group import Group, Metacyclic, Mirrored, Semidirect, Translations
 
 EXPRESSIONS = [
     "cyclic(1)", "cyclic(12)", "abelian(3, 3, 2)", "dihedral(5)", "dicyclic(2)", "metacyclic(7, 3, 2)",
-    "metacyclic(16, 4, 5, 4)", "mirrored(2)", "mirrored(10)", "mirrored(4, 2, 6)", "semidirect(abelian(2, 2), 3, 0, 1, 1, 1)", "semidirect(abelian(4, 2), 2, 1, 2, 0, 1)",
+    "metacyclic(16, 4, 5, 4)", "mirrored(2)", "mirrored(10)", "mirrored(4, 2, 6)",
+    "semidirect(abelian(2, 2), 3, 0, 1, 1, 1)", "semidirect(abelian(4, 2), 2, 1, 2, 0, 1)",
     "symmetric(1)", "symmetric(4)", "alternating(2)", "alternating(4)", "alternating(5)",
     "direct(symmetric(3), cyclic(4), dihedral(3))", "psl(2, 2)", "psl(2, 4)", "psl(2, 7)", "psl(2, 8)", "psl(2, 9)",
     "pgl(2, 3)", "pgl(2, 5)", "pgl(2, 9)", "sl(2, 3)", "sl(2, 5)", "direct(psl(2, 4), cyclic(3))",

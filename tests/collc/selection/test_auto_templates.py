@@ -18,7 +18,8 @@ MIB = 1 << 20
     ("network", "kind", "scheduler"),
     [
         ("dgx_a100(128)", "allgather", "forest"), ("dgx_a100(128)", "allreduce", "forest"),
-        ("torus(32, 32)", "allreduce", "swing"), ("torus(32, 32)", "allgather", "swing"), ("torus(20, 20)", "alltoall", "flow"),
+        ("torus(32, 32)", "allreduce", "swing"), ("torus(32, 32)", "allgather", "swing"),
+        ("torus(20, 20)", "alltoall", "flow"),
     ],
 )  # fmt: skip
 def test_files_of_large_networks_hold_the_first_ranks(network: str, kind: str, scheduler: str) -> None:

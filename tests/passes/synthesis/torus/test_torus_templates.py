@@ -64,7 +64,9 @@ def listed(net: str | Topology, kind: str = "allreduce", algorithm: TorusPass = 
 def tori() -> st.SearchStrategy[str]:
     """Rings and tori, most of them of even sizes, some with parallel links."""
     even, sizes = st.sampled_from((2, 4, 6, 8, 10, 12)), st.integers(2, 9)
-    shapes = st.one_of(st.lists(even, min_size=1, max_size=2), st.lists(sizes, min_size=1, max_size=2), st.just([2, 4, 6]))
+    shapes = st.one_of(
+        st.lists(even, min_size=1, max_size=2), st.lists(sizes, min_size=1, max_size=2), st.just([2, 4, 6])
+    )
     return st.one_of(
         shapes.map(lambda shape: f"torus({', '.join(map(str, shape))})"),
         even.map(lambda size: f"biring({2 * size}, 2)"),
