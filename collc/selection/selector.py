@@ -130,7 +130,7 @@ class Selector:
 
     def _is_template(self, this: Pass) -> bool:
         """Return whether files hold a template of an algorithm that was measured by its messages."""
-        return not self.lists and self.whole and this.gives_template(self.problem)
+        return not self.lists and self.whole and self.memory.gives_template(this, self.problem)
 
     def _apart(self, networks: MeasuredNetworks) -> Selector | None:
         """Return the selector of the members without relays; None without such a network, or a candidate on it."""

@@ -24,7 +24,7 @@ from .lines import Line
 from .peers import folded
 from .routing import Router, router
 from .shape import logical_shape
-from .template import template_of
+from .template import group_of, template_of
 
 __all__ = ["TEMPLATE", "Script", "TorusPass", "exchange", "scattered"]
 
@@ -51,20 +51,25 @@ class TorusPass(Pass):
         return self._template(plan) or to_schedule(plan)
 
     def _template(self, plan: Plan) -> SymmetricSchedule | None:
-        """Return the template of a plan, if the option ``template`` asks for it, by default if it has many rows."""
-        if not hasattr(self, "template"):
-            return None
-        wanted: bool | None = self.template
-        if not (num_rows(plan) > MOST_LISTED if wanted is None else wanted):
+        """Return the template of a plan, if it is asked for and a group moves the plan."""
+        if not self._asks_for_template(plan):
             return None
         found = template_of(plan)
-        if wanted and found is None:
+        if getattr(self, "template", False) and found is None:
             remark(f"{self.name}: no template, because collc knows no group that moves this schedule")
         return found
 
     def gives_template(self, ir: Problem) -> bool:
         """Return whether :meth:`run` gives a template."""
-        return self._template(self.plan(ir)) is not None
+        if not hasattr(self, "template"):
+            return False
+        plan = self.plan(ir)
+        return self._asks_for_template(plan) and group_of(plan) is not None
+
+    def _asks_for_template(self, plan: Plan) -> bool:
+        """Return whether the option ``template`` asks for one, by default if all ranks have many rows."""
+        given: bool | None = getattr(self, "template", False)
+        return num_rows(plan) > MOST_LISTED if given is None else given
 
     def messages(self, ir: Problem) -> Messages | None:
         """Return the messages of the schedule of ``run``, without their data: 16,384 ranks are feasible.

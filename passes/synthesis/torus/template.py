@@ -11,7 +11,7 @@ from functools import cache
 
 import numpy as np
 
-from collc.ir.acting import Acting, route_orbits
+from collc.ir.acting import Acting
 from collc.ir.arrays import Array
 from collc.ir.group import Group, Mirrored, Translations
 from collc.ir.symmetric import SYMMETRIC_KINDS, SymmetricSchedule
@@ -21,11 +21,17 @@ from .chunks import ScatteredPart
 from .lines import Line
 from .routing import GridRouter
 
-__all__ = ["template_of"]
+__all__ = ["group_of", "template_of"]
 
 
 def template_of(plan: Plan) -> SymmetricSchedule | None:
     """Return a plan's schedule as the transfers of shard 0 and a group; None if no known group moves the plan."""
+    group = group_of(plan)
+    return None if group is None else SymmetricSchedule(to_schedule(plan, only=0), group)
+
+
+def group_of(plan: Plan) -> Acting | None:
+    """Return a group that moves a plan's schedule, with one element a rank; None if no known one does."""
     collective, shape = plan.problem.collective, _shape(plan)
     if collective.kind not in SYMMETRIC_KINDS or not collective.is_plain or shape is None:
         return None
@@ -35,12 +41,7 @@ def template_of(plan: Plan) -> SymmetricSchedule | None:
     for group in groups:
         acting = Acting(plan.problem.topology, group)
         if _moves_lines(plan, group) and not any(acting.flaws()) and _moves_links(plan, acting):
-            seed = to_schedule(plan, only=0)
-            orbit, home = route_orbits(seed, acting)
-            tails = seed.routes.tails(seed.topology).astype(np.int64)
-            # two equal routes have two numbers where all ranks are listed
-            alike = len(np.unique(tails * len(home) + orbit)) < len(tails)
-            return None if alike else SymmetricSchedule(seed, acting)
+            return acting
     return None
 
 
@@ -88,6 +89,10 @@ def _moves_links(plan: Plan, group: Acting) -> bool:
     assert isinstance(plan.router, GridRouter), "checked before"
     grid = plan.router.grid
     used = {part.lane % plan.router.lanes for part in plan.parts}
+    # in a dimension of 2 with one link, equal routes have a number for each direction where all ranks are listed
+    one_link = (grid.links[0, :, 0] == grid.links[0, :, 1]).any()
+    if one_link and len({part.direction for part in plan.parts}) > 1:
+        return False
     orbit = group.link_orbit[grid.links[:, :, :, sorted(used)]]
     at = np.stack(np.unravel_index(np.arange(group.order), grid.shape), axis=1)
     swaps = isinstance(group.group, Mirrored) & (at % 2 == 1) & (np.array(grid.shape) > 2)[None, :]
