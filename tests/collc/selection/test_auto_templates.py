@@ -44,6 +44,14 @@ def test_what_lists_millions_of_transfers_is_left_out_only_beside_a_template() -
     assert "bfb" in {one.algorithm.name for one in whole.measured}
 
 
+def test_a_megabyte_on_a_large_torus_takes_the_steps_of_swing() -> None:
+    found = Selector(Problem(collc.topology("torus(32, 32)"), Collective("allreduce", 1024, size=10**6)), Auto(), "g")
+    times = {one.algorithm.name: one.times.at(10**6) for one in found.measured}
+    steps = {one.algorithm.name: one.steps for one in found.measured}
+    assert min(times, key=lambda name: times[name]) == "swing-bandwidth"
+    assert (steps["swing-bandwidth"], steps["bfb"]) == (20, 64) and 2 < times["bfb"] / times["swing-bandwidth"] < 2.1
+
+
 @pytest.mark.parametrize("spec", ["torus(32, 32)", "dgx_a100(1280)"])
 def test_a_forest_is_verified_by_its_symmetry(spec: str, tmp_path, capsys) -> None:  # type: ignore[no-untyped-def]
     path = tmp_path / "pod.coll"
