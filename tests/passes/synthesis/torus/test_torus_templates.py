@@ -29,6 +29,7 @@ from collc.passes.base import remarks
 from collc.passes.lowering.lower import Lower
 from collc.passes.lowering.template import lower_template
 from collc.passes.schedule.discretize import Discretize
+from collc.passes.schedule.reverse import Reverse
 from collc.passes.synthesis.torus.base import TorusPass
 from collc.passes.synthesis.torus.swing import Swing
 from collc.passes.synthesis.torus.trivance import Trivance
@@ -98,6 +99,20 @@ def test_its_program_is_that_of_all_rows(net: str, kind: str, algorithm: TorusPa
     assert program is not None and program.width == 1 and verify(program).ok and not template_strayed(program, found)
     lowered = Lower().run(found.unfold())
     assert instructions_of(program.unfold()) == instructions_of(lowered)
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("net", ["torus(4, 6)", "torus(2, 8)", "biring(12, 2)"])
+@pytest.mark.parametrize("kind", ["allgather", "reduce-scatter"])
+def test_its_reverse_has_the_rows_of_the_listed_reverse(net: str, kind: str) -> None:
+    found = Reverse().run(template(net, kind))
+    assert verify(found).ok and rows_of(found.unfold()) == rows_of(Reverse().run(listed(net, kind)))
+
+
+def rows_of(schedule: Schedule) -> list[tuple[object, ...]]:
+    routes = [tuple(schedule.routes.links_of(route)) for route in schedule.route.tolist()]
+    columns = (getattr(schedule, name).tolist() for name in ("step", "action", "shard", "lo", "hi"))
+    return sorted(zip(*columns, routes, strict=True))
 
 
 @pytest.mark.quick
