@@ -30,6 +30,7 @@ __all__ = [
     "Group",
     "Linear",
     "Metacyclic",
+    "Mirrored",
     "Permutations",
     "Semidirect",
     "Translations",
@@ -107,6 +108,49 @@ class Translations(Group):
     @property
     def expression(self) -> str:
         return f"abelian({', '.join(map(str, self.shape))})"
+
+
+@frozen
+class Mirrored(Group):
+    """The group that moves a torus of even sizes as the peers of Swing do; numbers are vectors modulo ``shape``.
+
+    In each coordinate an even element a moves x to a + x, an odd one to a - x. So even coordinates move up where odd
+    ones move down. In one dimension of size n it is the dihedral group of order n, numbered by the images of 0.
+    """
+
+    shape: tuple[int, ...]
+
+    def __attrs_post_init__(self) -> None:
+        if any(size < 2 or size % 2 for size in self.shape):
+            raise ValueError(f"found sizes {', '.join(map(str, self.shape))}, needed even ones of at least 2")
+
+    @property
+    def order(self) -> int:
+        return prod(self.shape)
+
+    def multiply(self, a: Array | int, b: Array | int) -> Array:
+        a, b = np.asarray(a, dtype=np.int64), np.asarray(b, dtype=np.int64)
+        result = np.zeros(np.broadcast(a, b).shape, dtype=np.int64)
+        weight = 1
+        for size in reversed(self.shape):
+            by, at = a // weight % size, b // weight % size
+            result += (by + (1 - 2 * (by % 2)) * at) % size * weight
+            weight *= size
+        return result
+
+    def inverse(self, a: Array | int) -> Array:
+        a = np.asarray(a, dtype=np.int64)
+        result = np.zeros(a.shape, dtype=np.int64)
+        weight = 1
+        for size in reversed(self.shape):
+            by = a // weight % size
+            result += np.where(by % 2, by, -by % size) * weight
+            weight *= size
+        return result
+
+    @property
+    def expression(self) -> str:
+        return f"mirrored({', '.join(map(str, self.shape))})"
 
 
 @frozen
@@ -358,6 +402,7 @@ GROUPS: dict[str, tuple[str, Callable[..., Group]]] = {
     "abelian": ("n, ..", lambda *shape: Translations(shape)),
     "dihedral": ("n", lambda n: Metacyclic(n, 2, -1)),
     "dicyclic": ("n", lambda n: Metacyclic(2 * n, 2, -1, n)),
+    "mirrored": ("n, ..", lambda *shape: Mirrored(shape)),
     "metacyclic": ("m, k, r[, s]", Metacyclic),
     "semidirect": (
         "abelian(..), k, matrix entries row by row",
@@ -407,7 +452,9 @@ def build_group(name: str, arguments: Sequence[int | Group]) -> Group:
         raise ValueError(f"needed {name}({signature})")
     if any(isinstance(a, int) and abs(a) > _LARGEST for a in arguments):
         raise ValueError(f"numbers go up to {_LARGEST}")
-    if name in ("cyclic", "abelian", "dihedral", "dicyclic") and any(isinstance(a, int) and a < 1 for a in arguments):
+    if name in ("cyclic", "abelian", "mirrored", "dihedral", "dicyclic") and any(
+        isinstance(a, int) and a < 1 for a in arguments
+    ):
         raise ValueError("sizes are at least 1")
     try:
         return build(*arguments)

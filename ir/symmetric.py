@@ -12,6 +12,9 @@ to t to that from g*r to g*t.
 
 Where a group moves ranks in several orbits (boxes that rotate), the template has the shards of the first ranks, one of
 each orbit, and routes may lead through switches: the steps of a :class:`~collc.ir.symmetric_forest.SymmetricForest`.
+
+A torus has more groups than its translations. Swing's peers are on other sides of even and odd ranks, so its schedule
+is moved by reflections (:class:`~collc.ir.group.Mirrored`): one element a rank, and routes of several links.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ from itertools import pairwise
 import attrs
 import numpy as np
 
+from .acting import Acting, acted_routes, interleaved
 from .arrays import Array, Columnar, Columns, fit, lexsort
 from .collective import Collective
 from .diagnostic import Excess, error
@@ -125,9 +129,10 @@ class SymmetricSchedule(Columnar):
     def works_by_orbits(self) -> bool:
         """Whether a program by orbits is as good as one of all ranks.
 
-        That of an all-to-all has more instructions and twice the threadblocks: `fuse` joins those of all ranks.
+        That of an all-to-all has more instructions and twice the threadblocks: `fuse` joins those of all ranks. Passes
+        on all ranks join more messages of a schedule that a group moves with which the network was not built.
         """
-        return self.collective.kind != "alltoall"
+        return self.collective.kind != "alltoall" and not isinstance(self.orbits, Acting)
 
     @property
     def order(self) -> int:
@@ -162,7 +167,8 @@ class SymmetricSchedule(Columnar):
         Within a step, rows are sorted by the rank that receives a copy or sends a reduction, then in the seed's order.
         So the unfolded reverse of a template is the reverse of the unfolded template. Of an all-to-all, the images of a
         row follow each other. With ``orbits``, rows of a step are sorted by action, reductions first, then by element:
-        as in the steps of all trees.
+        as in the steps of all trees. If these are one element a rank, rows are sorted by part, then coordinate by
+        coordinate by the rank that receives a copy or sends a reduction, and by the shard.
         """
         if len(self) > most:
             raise error(
@@ -174,6 +180,8 @@ class SymmetricSchedule(Columnar):
                 exit_status=3,
                 excess=Excess("transfers", len(self), most),
             )
+        if isinstance(self.orbits, Acting):
+            return self._acted(self.orbits)
         if self.orbits is not None:
             return self._moved(self.orbits)
         if self.collective.kind == "alltoall":
@@ -214,6 +222,27 @@ class SymmetricSchedule(Columnar):
         columns: Columns = {c: getattr(seed, c)[row] for c in ("step", "action", "lo", "hi")}
         shard = group.nodes(element, seed.shard.astype(np.int64)[row])
         return attrs.evolve(seed, shard=shard, route=image[element, seed.route[row]], routes=routes, **columns)
+
+    def _acted(self, group: Acting) -> Schedule:
+        """Return the images of all rows under all elements of a group that has one for each rank.
+
+        Routes are numbered by their ends, parallel ones by the first part that they carry.
+        """
+        seed, element = self.seed, np.arange(group.order)[:, None]
+        place, routes, number = acted_routes(seed, group)
+        fixed = np.where(seed.action == Action.REDUCE, seed.src, seed.dst)
+        at, of = interleaved(group.shape)
+        blocks = dict[str, list[Array]]()
+        for a, b in self.step_ranges():
+            rank = group.nodes(element, fixed[None, a:b])
+            order = lexsort(((at[rank] + of[element]).ravel(), np.tile(seed.lo[a:b], group.order)))
+            row, moved = a + order % (b - a), order // (b - a)
+            columns: Columns = {c: getattr(seed, c)[row] for c in ("step", "action", "lo", "hi")}
+            columns["shard"] = group.nodes(moved, seed.shard[row]).astype(fit(0, group.order))
+            columns["route"] = number[group.nodes(moved, seed.src[row]), place[seed.route[row]]]
+            for name, column in columns.items():
+                blocks.setdefault(name, []).append(column)
+        return attrs.evolve(seed, routes=routes, **{name: np.concatenate(found) for name, found in blocks.items()})
 
     def _blocks(self) -> Iterator[tuple[slice, Array, Array]]:
         """Yield rows of the seed with their shards and routes, shape (ranks, rows), for a range of ranks."""

@@ -262,6 +262,10 @@ class Pass(ABC):
         """Return the messages of the schedule that ``run`` makes, without data; None if they need the schedule."""
         return None
 
+    def gives_template(self, ir: Problem) -> bool:
+        """Return whether a schedule with known messages is a template, so that no transfers of all ranks are listed."""
+        return False
+
     def num_transfers(self, ir: Problem, most: int) -> int | None:
         """Return about how many transfers a schedule with known messages has; None for other schedules.
 

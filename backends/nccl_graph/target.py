@@ -13,6 +13,8 @@ from collc.ir.diagnostic import CollcError, Subject, error
 from collc.ir.schedule import Forest, Schedule
 from collc.ir.shown import counted, listed
 from collc.ir.spec import Option
+from collc.ir.symmetric import SymmetricSchedule
+from collc.ir.symmetric_forest import SymmetricForest
 from collc.ir.verify import Check, Report
 
 from ..base import Artifact, Target, first_difference
@@ -150,6 +152,8 @@ class NcclGraph(Target):
         return self._files(ir)
 
     def _files(self, ir: Schedule | Forest) -> Files:
+        if isinstance(ir, SymmetricSchedule | SymmetricForest):
+            ir = ir.unfold()
         return graph_files(ir, self.version, self.node, self.channels, self.ranks)
 
 

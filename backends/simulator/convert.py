@@ -6,6 +6,7 @@ from functools import singledispatch
 
 import numpy as np
 
+from collc.ir.acting import Acting, acted_routes
 from collc.ir.arrays import Array, as_column
 from collc.ir.bundles import loading
 from collc.ir.costs.messages import Messages
@@ -66,6 +67,8 @@ def _(level: Schedule) -> Traffic:
 @traffic_of.register
 def _(level: SymmetricSchedule) -> Traffic:
     """Every rank's link at a place carries what the template sends over all links of that place."""
+    if isinstance(level.orbits, Acting):
+        return _acted(level, level.orbits)
     if level.orbits is not None:
         return traffic_of(level.unfold())
     seed, links = level.seed, level.topology.num_links
@@ -78,6 +81,20 @@ def _(level: SymmetricSchedule) -> Traffic:
         keys.append(int(seed.step[a]) * links + np.flatnonzero(link_load))
         amounts.append(link_load[link_load > 0])
     return _from_keys(level, Routes.direct(links), np.concatenate(keys), np.concatenate(amounts))
+
+
+def _acted(level: SymmetricSchedule, group: Acting) -> Traffic:
+    """Return the traffic of a group with one element a rank: every route carries what its orbit does."""
+    seed = level.seed
+    orbit, routes, number = acted_routes(seed, group)
+    step_orbit = seed.step.astype(np.int64) * max(number.shape[1], 1) + orbit[seed.route]
+    found, place = np.unique(step_orbit, return_inverse=True)
+    amount = np.zeros(len(found), dtype=seed.amount.dtype)
+    np.add.at(amount, place, seed.amount)
+    step, which = np.divmod(found, max(number.shape[1], 1))
+    key = (step * max(len(routes), 1) + number[:, which]).ravel()
+    order = np.argsort(key, kind="stable")
+    return _from_keys(level, routes, key[order], np.tile(amount, group.order)[order])
 
 
 def _from_keys(level: Schedule | SymmetricSchedule, routes: Routes, key: Array, amount: Array) -> Traffic:

@@ -54,7 +54,8 @@ def compile_automatic(
         observer.begins(request.name, "auto")
     try:
         with span("auto", "choice") as spent:
-            selector = Selector(request.problem, auto, request.name, kept.memory)
+            lists = any(not target.limits.templates for target in targets)
+            selector = Selector(request.problem, auto, request.name, kept.memory, lists=lists)
     except CollcError as mistake:
         raise Places(request).placed(mistake) from mistake.__cause__
     selection = Timing.of(request.name, spent)

@@ -32,6 +32,7 @@ class Memory:
     """
 
     results: dict[tuple[Pass, int | None], Result | CollcError] = attrs.Factory(dict)
+    templates: dict[tuple[Pass, int | None], bool | CollcError] = attrs.Factory(dict)
     forests: dict[Pass, MeasuredForest | CollcError] = attrs.Factory(dict)
     numbers: dict[Pass, tuple[Number, ...]] = attrs.Factory(dict)
     beyond: dict[Pass, int] = attrs.Factory(dict)  # steps of work that are too few for trees
@@ -48,6 +49,11 @@ class Memory:
         """Return the times and the schedule of a scheduler; raise its error if it does not apply."""
         key = scheduler, size_if_planned(scheduler, problem)
         return _remembered(self.results, key, make).of(problem.collective)
+
+    def gives_template(self, scheduler: Pass, problem: Problem) -> bool:
+        """Return whether a scheduler with known messages gives a template; raise its error if it does not apply."""
+        key = scheduler, size_if_planned(scheduler, problem)
+        return _remembered(self.templates, key, lambda: scheduler.gives_template(problem))
 
     def forest(self, scheduler: Pass, make: Callable[[], MeasuredForest]) -> MeasuredForest:
         """Return the trees of a scheduler, for any size; raise its error if it does not apply."""

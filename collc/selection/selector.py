@@ -69,17 +69,18 @@ class Selector:
     collective at other sizes have measured.
 
     If relays may take less time, all candidates are measured on the network with relays and on the one without, which
-    ``networks`` describes if it is not ``problem``'s own.
+    ``networks`` describes if it is not ``problem``'s own. ``lists`` says that files list the transfers of all ranks,
+    also of templates.
     """
 
     def __init__(
         self, problem: Problem, auto: Auto, name: str = "collective", memory: Memory | None = None,
-        networks: MeasuredNetworks | None = None,
+        networks: MeasuredNetworks | None = None, lists: bool = False,
     ) -> None:  # fmt: skip
         self.memory = memory or Memory()
         networks = networks or measured_networks(problem)
         self.problem, self.auto, self.model, self.name = networks.first, auto, Model.of(auto), name
-        self.lift = networks.lift
+        self.lift, self.lists = networks.lift, lists
         self.apart = self._apart(networks)
         self.trees = planned_trees(problem)
         self.whole = problem.is_whole  # schedules of the members' network are no results
@@ -120,19 +121,23 @@ class Selector:
         for one in self.measured:
             this = one.algorithm.scheduler_pass()
             number = None if this in templates else this.num_transfers(self.problem, _MOST_BESIDE_TEMPLATES)
-            if number is None or number <= _MOST_BESIDE_TEMPLATES:
+            if number is None or number <= _MOST_BESIDE_TEMPLATES or self._is_template(this):
                 kept.append(one)
                 continue
             reason = f"more than {_MOST_BESIDE_TEMPLATES} transfers to list, and other candidates are templates"
             self.skipped.append(Skipped(one.algorithm.name, reason))
         self.measured = kept
 
+    def _is_template(self, this: Pass) -> bool:
+        """Return whether files hold a template of an algorithm that was measured by its messages."""
+        return not self.lists and self.whole and self.memory.gives_template(this, self.problem)
+
     def _apart(self, networks: MeasuredNetworks) -> Selector | None:
         """Return the selector of the members without relays; None without such a network, or a candidate on it."""
         if networks.apart is None:
             return None
         try:
-            return Selector(networks.apart.first, self.auto, self.name, self.memory.apart, networks.apart)
+            return Selector(networks.apart.first, self.auto, self.name, self.memory.apart, networks.apart, self.lists)
         except CollcError as mistake:
             if is_fatal(mistake):
                 raise
@@ -319,7 +324,7 @@ class Selector:
         """Raise C0047 for an algorithm with too many transfers."""
         most = self.auto.transfers
         estimate = algorithm_pass.num_transfers(self.problem, most)
-        if estimate is not None and estimate > most:
+        if estimate is not None and estimate > most and not self._is_template(algorithm_pass):
             raise error(
                 "C0047", f"more than {most} transfers", hint="`transfers` raises the limit", exit_status=3,
                 excess=Excess("transfers", estimate, most),

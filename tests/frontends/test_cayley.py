@@ -24,7 +24,8 @@ from collc.passes.synthesis.breadth_first.bfb import BFB
 
 #: one group of every kind, as the language writes it
 KINDS = {
-    "cyclic": "cyclic(9)", "abelian": "abelian(3, 2, 2)", "dihedral": "dihedral(5)", "dicyclic": "dicyclic(3)",
+    "cyclic": "cyclic(9)", "abelian": "abelian(3, 2, 2)", "mirrored": "mirrored(4, 2)",
+    "dihedral": "dihedral(5)", "dicyclic": "dicyclic(3)",
     "metacyclic": "metacyclic(8, 4, 3, 4)", "semidirect": "semidirect(abelian(2, 2), 3, 0, 1, 1, 1)",
     "symmetric": "symmetric(4)", "alternating": "alternating(4)", "direct": "direct(dihedral(3), cyclic(2), cyclic(2))",
     "psl": "psl(2, 5)", "pgl": "pgl(2, 3)", "sl": "sl(2, 3)",

@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collc.ir.group import Group, Metacyclic, Semidirect, Translations, build_group, parse_group
+from collc.ir.group import Group, Metacyclic, Mirrored, Semidirect, Translations, build_group, parse_group
 
 EXPRESSIONS = [
     "cyclic(1)", "cyclic(12)", "abelian(3, 3, 2)", "dihedral(5)", "dicyclic(2)", "metacyclic(7, 3, 2)",
-    "metacyclic(16, 4, 5, 4)", "semidirect(abelian(2, 2), 3, 0, 1, 1, 1)", "semidirect(abelian(4, 2), 2, 1, 2, 0, 1)",
+    "metacyclic(16, 4, 5, 4)", "mirrored(2)", "mirrored(10)", "mirrored(4, 2, 6)",
+    "semidirect(abelian(2, 2), 3, 0, 1, 1, 1)", "semidirect(abelian(4, 2), 2, 1, 2, 0, 1)",
     "symmetric(1)", "symmetric(4)", "alternating(2)", "alternating(4)", "alternating(5)",
     "direct(symmetric(3), cyclic(4), dihedral(3))", "psl(2, 2)", "psl(2, 4)", "psl(2, 7)", "psl(2, 8)", "psl(2, 9)",
     "pgl(2, 3)", "pgl(2, 5)", "pgl(2, 9)", "sl(2, 3)", "sl(2, 5)", "direct(psl(2, 4), cyclic(3))",
@@ -47,6 +48,17 @@ def test_which_group_it_is() -> None:
     assert orders(alternating) == orders(Semidirect((2, 2), 3, ((0, 1), (1, 1)))) == [1, 3, 8]
     assert orders(build_group("symmetric", [5])) == [1, 25, 20, 30, 24, 20]
     assert orders(Translations((2, 6))) == [1, 3, 2, 0, 0, 6]
+
+
+def test_mirrored_vectors_are_dihedral_in_each_coordinate() -> None:
+    assert orders(Mirrored((8,))) == orders(build_group("dihedral", [4]))
+    assert orders(Mirrored((6, 4))) == orders(parse_group("direct(dihedral(3), dihedral(2))"))
+    x = np.arange(8)
+    assert Mirrored((8,)).multiply(2, x).tolist() == ((x + 2) % 8).tolist()
+    assert Mirrored((8,)).multiply(3, x).tolist() == ((3 - x) % 8).tolist()
+    for sizes in ((3,), (4, 5), (0,)):
+        with pytest.raises(ValueError, match="needed even ones"):
+            Mirrored(sizes)
 
 
 @given(st.integers(1, 30), st.integers(1, 8), st.integers(-40, 40), st.integers(0, 40))

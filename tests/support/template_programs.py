@@ -46,7 +46,8 @@ GROUPS: tuple[tuple[str, tuple[int, ...]], ...] = (
     ("dihedral(3)", (1, 2)), ("dihedral(4)", (1, 2)), ("dihedral(7)", (1, 3)), ("dicyclic(2)", (1, 2)),
     ("dicyclic(3)", (1, 2)), ("symmetric(3)", (1, 2)), ("alternating(4)", (1, 3)),
     ("metacyclic(7, 3, 2)", (1, 3)), ("metacyclic(8, 2, 3)", (1, 2)), ("metacyclic(6, 2, 1, 1)", (1, 2)),
-    ("semidirect(abelian(2, 2), 3, 0, 1, 1, 1)", (1, 3)), ("direct(dihedral(3), cyclic(2))", (1, 2, 4)),
+    ("semidirect(abelian(2, 2), 3, 0, 1, 1, 1)", (1, 3)), ("mirrored(4, 2)", (1, 2, 5)),
+    ("direct(dihedral(3), cyclic(2))", (1, 2, 4)),
 )  # fmt: skip
 
 

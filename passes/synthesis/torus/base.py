@@ -13,21 +13,27 @@ from collc.ir.arrays import Array
 from collc.ir.costs.messages import Messages
 from collc.ir.schedule import Schedule
 from collc.ir.spec import Problem
+from collc.ir.symmetric import MOST_LISTED, SymmetricSchedule
 
 from ...applying import not_scheduled
-from ...base import Pass
+from ...base import Pass, remark
 from ..operations import require_commutative, require_routes
-from .build import Plan, to_messages, to_schedule
+from .build import Plan, num_rows, to_messages, to_schedule
 from .chunks import ExchangedPart, ExchangeStep, ScatteredPart, interleaved_stages
 from .lines import Line
 from .peers import folded
 from .routing import Router, router
 from .shape import logical_shape
+from .template import group_of, template_of
 
-__all__ = ["Script", "TorusPass", "exchange", "scattered"]
+__all__ = ["TEMPLATE", "Script", "TorusPass", "exchange", "scattered"]
 
 #: substeps of one dimension in which whole vectors are sent: (senders, receivers)
 Script = list[tuple[Array, Array]]
+
+
+#: what the option ``template`` says
+TEMPLATE = {"help": "on a torus, keep one shard's transfers and a group (default: above 131,072 transfers)"}
 
 
 @attrs.frozen
@@ -40,8 +46,30 @@ class TorusPass(Pass):
     #: variant -> its collectives; other variants support all
     variants: ClassVar[Mapping[str, tuple[str, ...]]] = {}
 
-    def run(self, ir: Problem) -> Schedule:
-        return to_schedule(self.plan(ir))
+    def run(self, ir: Problem) -> Schedule | SymmetricSchedule:
+        plan = self.plan(ir)
+        return self._template(plan) or to_schedule(plan)
+
+    def _template(self, plan: Plan) -> SymmetricSchedule | None:
+        """Return the template of a plan, if it is asked for and a group moves the plan."""
+        if not self._asks_for_template(plan):
+            return None
+        found = template_of(plan)
+        if getattr(self, "template", False) and found is None:
+            remark(f"{self.name}: no template, because collc knows no group that moves this schedule")
+        return found
+
+    def gives_template(self, ir: Problem) -> bool:
+        """Return whether :meth:`run` gives a template."""
+        if not hasattr(self, "template"):
+            return False
+        plan = self.plan(ir)
+        return self._asks_for_template(plan) and group_of(plan) is not None
+
+    def _asks_for_template(self, plan: Plan) -> bool:
+        """Return whether the option ``template`` asks for one, by default if all ranks have many rows."""
+        given: bool | None = getattr(self, "template", False)
+        return num_rows(plan) > MOST_LISTED if given is None else given
 
     def messages(self, ir: Problem) -> Messages | None:
         """Return the messages of the schedule of ``run``, without their data: 16,384 ranks are feasible.

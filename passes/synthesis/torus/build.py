@@ -23,7 +23,7 @@ from collc.ir.spec import Problem
 from .chunks import ExchangedPart, ScatteredPart, Stage
 from .routing import Router
 
-__all__ = ["Plan", "to_messages", "to_schedule"]
+__all__ = ["Plan", "num_rows", "to_messages", "to_schedule"]
 
 _MOST_ROWS = 1 << 26
 _FORWARD = ("reduce-scatter", "allreduce", "reduce", "gather")
@@ -49,12 +49,16 @@ class Plan:
 # ---- transfers
 
 
-def to_schedule(plan: Plan) -> Schedule:
-    """Return the schedule, one row per transfer; raise C0594 if there are more than 2^26."""
-    _require_few_rows(plan)
+def to_schedule(plan: Plan, only: int | None = None) -> Schedule:
+    """Return the schedule, one row per transfer; raise C0594 if there are more than 2^26.
+
+    Of shard ``only`` if it is given, where all parts are scattered and there is no root.
+    """
+    if only is None:
+        _require_few_rows(plan)
     pieces: list[tuple[Array, ...]] = []
     for part in counting(plan.parts, "parts of the data"):
-        for step, verb, shard, src, dst in _transfers(plan, part):
+        for step, verb, shard, src, dst in _transfers(plan, part, only):
             key = plan.router.keys(src, dst, part.direction, part.lane)
             pieces.append(tuple(np.broadcast_to(x, key.shape) for x in (
                 np.int32(step), np.uint8(verb), shard.astype(np.int32), np.int32(part.lo), np.int32(part.hi), key
@@ -70,11 +74,17 @@ def to_schedule(plan: Plan) -> Schedule:
     )  # fmt: skip
 
 
-def _require_few_rows(plan: Plan) -> None:
+def num_rows(plan: Plan) -> int:
+    """Return about how many rows a plan's schedule has."""
     n, kind = plan.problem.collective.num_ranks, plan.problem.collective.kind
     rows = 0
     for part in plan.parts:
         rows += n * n * (part.num_steps if isinstance(part, ExchangedPart) else 2 if kind == "allreduce" else 1)
+    return rows
+
+
+def _require_few_rows(plan: Plan) -> None:
+    n, rows = plan.problem.collective.num_ranks, num_rows(plan)
     if rows > _MOST_ROWS:
         raise error(
             "C0594",
@@ -87,15 +97,20 @@ def _require_few_rows(plan: Plan) -> None:
         )
 
 
-def _transfers(plan: Plan, part: ScatteredPart | ExchangedPart) -> Iterator[tuple[int, int, Array, Array, Array]]:
-    """Yield (step, action, shard, source, target) of a part, a step at a time."""
+def _transfers(
+    plan: Plan, part: ScatteredPart | ExchangedPart, only: int | None = None
+) -> Iterator[tuple[int, int, Array, Array, Array]]:
+    """Yield (step, action, shard, source, target) of a part, a step at a time: of all shards, or ``only`` of one."""
     collective = plan.problem.collective
     n, kind, phase = collective.num_ranks, collective.kind, plan.phase
     if isinstance(part, ExchangedPart):
         for step, src, dst, copies in part.sends():
             yield step, Action.COPY if copies else Action.REDUCE, *_all_shards(n, src, dst)
         return
-    sends = _gathered(part, collective) if kind in ("gather", "scatter") else _scattered(part, collective)
+    if only is not None:
+        sends = ((step, src, dst, shard) for step, (src, dst, shard) in part.sends(only))
+    else:
+        sends = _gathered(part, collective) if kind in ("gather", "scatter") else _scattered(part, collective)
     for step, src, dst, shard in sends:
         if kind in _FORWARD and part.forwards:
             yield step, Action.COPY if kind == "gather" else Action.REDUCE, shard, src, dst

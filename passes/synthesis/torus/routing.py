@@ -21,7 +21,7 @@ from collc.ir.topology import Topology
 
 from .shape import Grid, grid
 
-__all__ = ["Router", "router"]
+__all__ = ["GridRouter", "Router", "router"]
 
 
 @frozen(eq=False)
@@ -113,7 +113,7 @@ class Router:
 
 
 @frozen(eq=False)
-class _GridRouter(Router):
+class GridRouter(Router):
     """Routes on a torus or mesh that has all its links."""
 
     grid: Grid = attrs.field(kw_only=True)
@@ -170,6 +170,6 @@ def router(topology: Topology, *shapes: tuple[int, ...]) -> Router:
     for shape in shapes:
         found = grid(topology, shape)
         if found is not None and found.is_all(topology):
-            return _GridRouter(topology, found.lanes, grid=found)
+            return GridRouter(topology, found.lanes, grid=found)
     topology.require_connected("an exchange between ranks that are not neighbours")
     return Router(topology)

@@ -21,7 +21,7 @@ import numpy as np
 from collc.ir.diagnostic import Subject, error
 from collc.ir.spec import Problem
 
-from .base import Script, TorusPass, exchange, scattered
+from .base import TEMPLATE, Script, TorusPass, exchange, scattered
 from .build import Plan, to_messages
 from .chunks import ExchangedPart, ScatteredPart
 from .peers import swing_line, swing_peers
@@ -71,6 +71,7 @@ class Swing(TorusPass):
         metadata={"help": "let the latency variant go from far to near peers, so that all ranks get the same bits"},
     )
     shape: str | None = attrs.field(default=None, metadata={"help": "the sizes of the torus, such as `8x8`"})
+    template: bool | None = attrs.field(default=None, metadata=TEMPLATE)
 
     def plans_by_size(self, ir: Problem) -> bool:
         return self.variant == "auto" and ir.collective.kind == "allreduce"

@@ -17,7 +17,7 @@ import numpy as np
 from collc.ir.diagnostic import Subject, error
 from collc.ir.spec import Problem
 
-from .base import Script, TorusPass, exchange, scattered
+from .base import TEMPLATE, Script, TorusPass, exchange, scattered
 from .build import Plan, to_messages
 from .lines import Line, tree_line
 from .peers import thirds_peers
@@ -44,6 +44,7 @@ class Trivance(TorusPass):
         metadata={"help": "of an allreduce: scatter and gather, or exchange whole vectors (powers of 3 only)"},
     )
     shape: str | None = attrs.field(default=None, metadata={"help": "the sizes of the torus, such as `9x9`"})
+    template: bool | None = attrs.field(default=None, metadata=TEMPLATE)
 
     def plans_by_size(self, ir: Problem) -> bool:
         return self.variant == "auto" and ir.collective.kind == "allreduce"

@@ -397,6 +397,14 @@ def test_trees_are_refused(net: str, using: str, why: str) -> None:
     assert why in found[1]
 
 
+@pytest.mark.parametrize("using", ["bfb", "swing"])
+def test_templates_are_refused_as_their_rows_are(using: str) -> None:
+    source = f"collective c = allreduce on torus(4, 4); schedule c using {using} {{ template: true }};"
+    with pytest.raises(CollcError) as mistake:
+        collc.compile_source(source, target="nccl-graph")
+    assert mistake.value.diagnostics[0].code == "C0911"
+
+
 def test_rings_in_another_order_of_nodes_are_refused() -> None:
     """One cycle in both directions visits three nodes by number, and against it."""
     found = code(scheduled("dgx_a100(3)", "ring"))

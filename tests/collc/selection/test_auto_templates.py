@@ -18,7 +18,8 @@ MIB = 1 << 20
     ("network", "kind", "scheduler"),
     [
         ("dgx_a100(128)", "allgather", "forest"), ("dgx_a100(128)", "allreduce", "forest"),
-        ("torus(32, 32)", "allreduce", "bfb"), ("torus(20, 20)", "alltoall", "flow"),
+        ("torus(32, 32)", "allreduce", "swing"), ("torus(32, 32)", "allgather", "swing"),
+        ("torus(20, 20)", "alltoall", "flow"),
     ],
 )  # fmt: skip
 def test_files_of_large_networks_hold_the_first_ranks(network: str, kind: str, scheduler: str) -> None:
@@ -31,13 +32,24 @@ def test_files_of_large_networks_hold_the_first_ranks(network: str, kind: str, s
 
 def test_what_lists_millions_of_transfers_is_left_out_only_beside_a_template() -> None:
     torus, kautz = collc.topology("torus(32, 32)"), collc.topology("generalized_kautz(4, 1600)")
-    found = Selector(Problem(torus, Collective("allreduce", 1024)), Auto(), "g")
+    found = Selector(Problem(torus, Collective("allreduce", 1024)), Auto(), "g", lists=True)
     assert any(one.name == "swing-bandwidth" and "templates" in one.reason for one in found.skipped)
     assert "swing-bandwidth" not in {one.algorithm.name for one in found.measured}
+    held = Selector(Problem(torus, Collective("allreduce", 1024)), Auto(), "g")
+    assert {"swing-bandwidth", "trivance-bandwidth"} <= {one.algorithm.name for one in held.measured}
+    assert any(one.name == "bucket" and "templates" in one.reason for one in held.skipped)
     named = Selector(Problem(torus, Collective("allreduce", 1024)), Auto(candidates="bfb, swing"), "g")
     assert "swing-bandwidth" in {one.algorithm.name for one in named.measured}
     whole = Selector(Problem(kautz, Collective("allgather", 1600)), Auto(candidates="bfb"), "g")
     assert "bfb" in {one.algorithm.name for one in whole.measured}
+
+
+def test_a_megabyte_on_a_large_torus_takes_the_steps_of_swing() -> None:
+    found = Selector(Problem(collc.topology("torus(32, 32)"), Collective("allreduce", 1024, size=10**6)), Auto(), "g")
+    times = {one.algorithm.name: one.times.at(10**6) for one in found.measured}
+    steps = {one.algorithm.name: one.steps for one in found.measured}
+    assert min(times, key=lambda name: times[name]) == "swing-bandwidth"
+    assert (steps["swing-bandwidth"], steps["bfb"]) == (20, 64) and 2 < times["bfb"] / times["swing-bandwidth"] < 2.1
 
 
 @pytest.mark.parametrize("spec", ["torus(32, 32)", "dgx_a100(1280)"])

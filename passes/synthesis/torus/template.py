@@ -1,0 +1,100 @@
+"""Templates of parts along the dimensions of a torus: the transfers of shard 0, and the group that moves them.
+
+Trivance looks alike from every rank, so translations move it. Swing's peers are on other sides of even and odd ranks:
+an odd rank's schedule is a reflection of rank 0's. Whether a group moves a plan is decided dimension by dimension, from
+the tables of its lines, and by all links of the torus. So the template unfolds to the schedule that lists all ranks.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+
+from collc.ir.acting import Acting
+from collc.ir.arrays import Array
+from collc.ir.group import Group, Mirrored, Translations
+from collc.ir.symmetric import SYMMETRIC_KINDS, SymmetricSchedule
+
+from .build import Plan, to_schedule
+from .chunks import ScatteredPart
+from .lines import Line
+from .routing import GridRouter
+
+__all__ = ["group_of", "template_of"]
+
+
+def template_of(plan: Plan) -> SymmetricSchedule | None:
+    """Return a plan's schedule as the transfers of shard 0 and a group; None if no known group moves the plan."""
+    group = group_of(plan)
+    return None if group is None else SymmetricSchedule(to_schedule(plan, only=0), group)
+
+
+def group_of(plan: Plan) -> Acting | None:
+    """Return a group that moves a plan's schedule, with one element a rank; None if no known one does."""
+    collective, shape = plan.problem.collective, _shape(plan)
+    if collective.kind not in SYMMETRIC_KINDS or not collective.is_plain or shape is None:
+        return None
+    groups: list[Group] = [Translations(shape)]
+    if all(size % 2 == 0 for size in shape):
+        groups.append(Mirrored(shape))
+    for group in groups:
+        acting = Acting(plan.problem.topology, group)
+        if _moves_lines(plan, group) and not any(acting.flaws()) and _moves_links(plan, acting):
+            return acting
+    return None
+
+
+def _shape(plan: Plan) -> tuple[int, ...] | None:
+    """Return the sizes of the torus of all parts, which are scattered; None for other parts and networks."""
+    by, shapes = plan.router, {part.shape for part in plan.parts}
+    scattered = all(isinstance(part, ScatteredPart) and part.place is None for part in plan.parts)
+    if not (scattered and len(shapes) == 1 and isinstance(by, GridRouter) and all(by.grid.wraps)):
+        return None
+    shape = shapes.pop()
+    return shape if shape == by.grid.shape else None
+
+
+def _moves_lines(plan: Plan, group: Group) -> bool:
+    """Return whether a group, coordinate by coordinate, moves the lines of all parts, and the choice of routes."""
+    mirrored = isinstance(group, Mirrored)
+    lines = {line for part in plan.parts if isinstance(part, ScatteredPart) for line in part.lines}
+    return all(_moves_line(line, mirrored) for line in lines)
+
+
+@cache
+def _moves_line(line: Line, mirrored: bool) -> bool:
+    size, at = line.size, np.arange(line.size)
+    group: Group = Mirrored((size,)) if mirrored else Translations((size,))
+    sends = line.to >= 0
+    # ways of the same length: even coordinates take one, odd ones the other, which translations do not swap
+    tied = size > 2 and bool((sends & (np.abs(line.to.astype(np.int64) - at[:, None]) * 2 == size)).any())
+    if tied and not mirrored:
+        return False
+    return all(_is_moved(line, sends, group.multiply(element, at)) for element in (1, 2 % size))
+
+
+def _is_moved(line: Line, sends: Array, image: Array) -> bool:
+    """Return whether a permutation of coordinates maps a line to itself; 1 and 2 generate both groups."""
+    there = np.ix_(image, image)
+    to = np.where(sends, image[line.to], line.to)
+    return np.array_equal(line.when[there], line.when) and np.array_equal(line.to[there], to)
+
+
+def _moves_links(plan: Plan, group: Acting) -> bool:
+    """Return whether the links up and down each dimension that messages use are images of those out of rank 0.
+
+    Shape (ranks, dimensions, directions). A reflection swaps up and down, but not the two links of a dimension of 2.
+    """
+    assert isinstance(plan.router, GridRouter), "checked before"
+    grid = plan.router.grid
+    used = {part.lane % plan.router.lanes for part in plan.parts}
+    # in a dimension of 2 with one link, equal routes have a number for each direction where all ranks are listed
+    one_link = (grid.links[0, :, 0] == grid.links[0, :, 1]).any()
+    if one_link and len({part.direction for part in plan.parts}) > 1:
+        return False
+    orbit = group.link_orbit[grid.links[:, :, :, sorted(used)]]
+    at = np.stack(np.unravel_index(np.arange(group.order), grid.shape), axis=1)
+    swaps = isinstance(group.group, Mirrored) & (at % 2 == 1) & (np.array(grid.shape) > 2)[None, :]
+    seen = np.where(swaps[:, :, None, None], orbit[:, :, ::-1], orbit)
+    return bool((seen == seen[:1]).all())
