@@ -13,7 +13,7 @@ boxes are alike; every entry needs a sender at the same switch.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from itertools import pairwise
 
@@ -36,7 +36,7 @@ from .packing import height, pack
 from .routes import Routed, routed, spare_routes
 from .switches import removals
 
-__all__ = ["FedBox", "fed_box", "fed_seed"]
+__all__ = ["Entry", "FedBox", "Part", "by_value", "fed_box", "fed_seed", "part_of"]
 
 #: edges of the trees of one box's ranks
 _MOST_EDGES = 1 << 22
@@ -74,7 +74,8 @@ class FedBox:
 
     def end(self, links: Sequence[int]) -> int:
         """Return the switch of the fabric to which links of ``network`` lead."""
-        return int(self.topology.dst[self.links[links[-1]]])
+        switch: int = self.topology.dst[self.links[links[-1]]].item()
+        return switch
 
 
 def fed_box(topology: Topology) -> FedBox | None:
@@ -172,7 +173,8 @@ def _supply(box: FedBox) -> list[int]:
 
 def _into(box: FedBox) -> Fraction:
     """Return the time that the cut around a box needs, as in :class:`.optimum.Optimum`."""
-    return cut_ratio(box.network, _supply(box), [box.num_ranks])
+    time: Fraction = cut_ratio(box.network, _supply(box), [box.num_ranks])
+    return time
 
 
 def _choice(box: FedBox, k: int | None) -> Choice | None:
@@ -277,7 +279,7 @@ def _shortest(box: FedBox, rank: int) -> dict[int, list[tuple[int, ...]]]:
 
 
 @attrs.frozen
-class _Entry:
+class Entry:
     """Where data enter a box: at a rank, over a route of the packing, from a switch of the fabric (by its place).
 
     ``below`` is the height of what the tree has below this rank in the box.
@@ -290,7 +292,7 @@ class _Entry:
 
 
 @attrs.frozen(eq=False)
-class _Part:
+class Part:
     """What a tree is in a box: edges parents first (rows of parent, child, route), and where data enter.
 
     ``fed`` has the entry above every rank, by its place; -1 for those that the root in the box reaches. ``depth`` is
@@ -298,9 +300,31 @@ class _Part:
     """
 
     edges: Array
-    entries: tuple[_Entry, ...]
+    entries: tuple[Entry, ...]
     fed: tuple[int, ...]
     depth: tuple[int, ...]
+
+
+def part_of(packed: Routed, rows: Array, outside: int, rail: Callable[[int], int]) -> Part:
+    """Return what the tree of some rows of a packing is in the box whose ``outside`` is the rank of this number.
+
+    ``rail`` has the place of the switch from which a route enters the box.
+    """
+    parent, child, route = (getattr(packed, name)[rows].astype(np.int64) for name in ("parent", "child", "route"))
+    fed, depth = [-1] * outside, [0] * outside
+    above, entered = dict[int, int](), list[tuple[int, int]]()
+    for tail, head, over in zip(parent.tolist(), child.tolist(), route.tolist(), strict=True):
+        if tail == outside:
+            fed[head] = len(entered)
+            entered.append((head, over))
+        elif head != outside:
+            fed[head], depth[head], above[head] = fed[tail], depth[tail] + 1, tail
+    below = [0] * outside
+    for rank in sorted(above, key=lambda v: -depth[v]):
+        below[above[rank]] = max(below[above[rank]], below[rank] + 1)
+    inside = (parent != outside) & (child != outside)
+    entries = tuple(Entry(rank, over, rail(over), below[rank]) for rank, over in entered)
+    return Part(np.stack([parent, child, route])[:, inside], entries, tuple(fed), tuple(depth))
 
 
 class _Senders:
@@ -340,9 +364,7 @@ class _Joined:
         self.box, self.k, self.packed, self.senders = box, k, packed, _Senders(box, exits)
         order = np.argsort(packed.tree, kind="stable")
         begin = group_starts(packed.tree[order], len(packed.root)).tolist()
-        self.parts = [
-            self._part(order[a:b], root) for (a, b), root in zip(pairwise(begin), packed.root.tolist(), strict=True)
-        ]
+        self.parts = [part_of(packed, order[a:b], box.num_ranks, self._rail) for a, b in pairwise(begin)]
         units = np.repeat(np.arange(len(packed.root)), packed.weight.astype(np.int64))
         of = packed.root[units]
         #: the part in its own box of every tree
@@ -358,30 +380,10 @@ class _Joined:
         chosen = self._dealt()
         if not self._send(chosen, [depth for depth in depths if depth is not None]):
             return None
-        for part, rows in _by_value(chosen):
+        for part, rows in by_value(chosen):
             trees, boxes = np.divmod(rows, self.box.count - 1)
             self.blocks.inside(trees, boxes + 1, self.parts[part].edges, 4)
         return self.blocks.trees(np.repeat(np.arange(self.box.num_ranks), self.k))
-
-    def _part(self, rows: Array, root: int) -> _Part:
-        outside = self.box.num_ranks
-        parent, child, route = (
-            getattr(self.packed, name)[rows].astype(np.int64) for name in ("parent", "child", "route")
-        )
-        fed, depth = [-1] * outside, [0] * outside
-        above, entered = dict[int, int](), list[tuple[int, int]]()
-        for tail, head, over in zip(parent.tolist(), child.tolist(), route.tolist(), strict=True):
-            if tail == outside:
-                fed[head] = len(entered)
-                entered.append((head, over))
-            elif head != outside:
-                fed[head], depth[head], above[head] = fed[tail], depth[tail] + 1, tail
-        below = [0] * outside
-        for rank in sorted(above, key=lambda v: -depth[v]):
-            below[above[rank]] = max(below[above[rank]], below[rank] + 1)
-        inside = (parent != outside) & (child != outside)
-        entries = tuple(_Entry(rank, over, self._rail(over), below[rank]) for rank, over in entered)
-        return _Part(np.stack([parent, child, route])[:, inside], entries, tuple(fed), tuple(depth))
 
     def _rail(self, route: int) -> int:
         """Return the place of the switch from which a route enters the box; -1 if no rank sends there."""
@@ -428,7 +430,7 @@ class _Joined:
 
     def _send(self, chosen: Array, depths: list[Array]) -> bool:
         """Give every entry a sender in the root's box: the root, then the nearest rank; false if there is none."""
-        rest, waiting = self.box.count - 1, list[tuple[int, int, _Entry]]()
+        rest, waiting = self.box.count - 1, list[tuple[int, int, Entry]]()
         every = [
             (*divmod(slot, rest), entry)
             for slot, part in enumerate(chosen.tolist())
@@ -448,12 +450,12 @@ class _Joined:
             self._cross(tree, box, entry, sender, 3)
         return True
 
-    def _cross(self, tree: int, box: int, entry: _Entry, sender: int, phase: int) -> None:
+    def _cross(self, tree: int, box: int, entry: Entry, sender: int, phase: int) -> None:
         links = self.senders.take(sender, entry.rail)
         self.blocks.crossing(tree, sender, links, box, entry.rank, entry.route, phase)
 
 
-def _by_value(values: Array) -> Iterator[tuple[int, Array]]:
+def by_value(values: Array) -> Iterator[tuple[int, Array]]:
     """Yield the different values and the rows of each."""
     order = np.argsort(values, kind="stable")
     found, first = np.unique(values[order], return_index=True)

@@ -20,12 +20,14 @@ import attrs
 import numpy as np
 
 from collc.ir.arrays import Array
+from collc.ir.graph.bottleneck import worst_ratio
 from collc.ir.ragged import group_starts, inverse, nth, owners
 from collc.ir.symmetries import Rotations
 from collc.ir.topology import Topology
 
 from .alike import box_trees, loads_of
 from .capacities import link_capacities
+from .fed_odd import fed_odd
 from .halves import Half
 from .odd_boxes import OddBoxes, odd_boxes
 from .odd_parts import OddParts, bandwidth, packed_parts
@@ -65,8 +67,20 @@ def _differ(supply: Supply) -> bool:
 def _outward(odd: OddBoxes) -> tuple[Routed, Supply] | None:
     """Return as many trees of every rank."""
     ranks, per_tree = odd.topology.num_ranks, _least(odd)
-    supplies = (Supply(k, (k,) * len(odd.ranks)) for k in _numbers(odd, per_tree * ranks))
-    return _built(odd, supplies, per_tree)
+    supplies = [Supply(k, (k,) * len(odd.ranks)) for k in _numbers(odd, per_tree * ranks)]
+    return _built(odd, iter(supplies), per_tree) or _packed(odd, supplies, per_tree)
+
+
+def _packed(odd: OddBoxes, supplies: Sequence[Supply], per_tree: Fraction) -> tuple[Routed, Supply] | None:
+    """Return the first trees of a packing of each box, in as many units of weight for each tree as boxes are alike."""
+    for supply in supplies:
+        if supply.alike > _MOST_TREES:
+            return None
+        held, count = link_capacities(odd.topology, per_tree * supply.total(odd)), odd.alike.count
+        trees = fed_odd(odd, supply.alike, supply.odd, held)
+        if trees is not None and _fit(odd, trees, [count * amount for amount in held], supply.both):
+            return trees, attrs.evolve(supply, alike=supply.alike * count, odd=tuple(one * count for one in supply.odd))
+    return None
 
 
 def _in_both_directions(odd: OddBoxes) -> tuple[Routed, Supply] | None:
@@ -141,11 +155,28 @@ def _into_ranks(topology: Topology) -> list[Fraction]:
 
 
 def _least(odd: OddBoxes) -> Fraction:
-    """Return the time per tree of equal roots that data into a rank, a box, or all odd parts need."""
-    ranks, boxes = odd.topology.num_ranks, _boxes(odd)
-    boxes.append((sum(own for own, _ in boxes[1:]), sum((width for _, width in boxes[1:]), Fraction(0))))
-    cuts = [*boxes, *((1, width) for width in _into_ranks(odd.topology))]
-    return max(Fraction(ranks - own) / width for own, width in cuts) / ranks
+    """Return the time per tree of equal roots that data into any set of nodes of an alike box, or of odd parts, need.
+
+    Sets with nodes of several alike boxes need no more.
+    """
+    alike = odd.alike.nodes[0].tolist()
+    return max(_slowest(odd.topology, nodes) for nodes in (alike, [*odd.ranks, *odd.switches])) / odd.topology.num_ranks
+
+
+def _slowest(topology: Topology, nodes: Sequence[int]) -> Fraction:
+    """Return the time of the slowest cut between any of these nodes and all others, per shard."""
+    own = [node for node in nodes if node < topology.num_ranks]
+    number = np.full(topology.num_nodes, len(own))
+    number[[*own, *(node for node in nodes if node >= topology.num_ranks)]] = [
+        *range(len(own)), *range(len(own) + 1, len(nodes) + 1)
+    ]  # fmt: skip
+    src, dst = number[topology.src], number[topology.dst]
+    links = np.flatnonzero(src != dst)
+    network = Topology(
+        topology.name, len(own) + 1, src[links], dst[links], len(nodes) - len(own), topology.link_class[links],
+        topology.classes, topology.unit,
+    )  # fmt: skip
+    return worst_ratio(network, [1] * len(own) + [topology.num_ranks - len(own)])[0]
 
 
 def _least_of_both(odd: OddBoxes) -> Fraction:
