@@ -1,4 +1,4 @@
-"""Clusters with odd boxes that data enter more than once, or whose links hold just enough: one packing of each box.
+"""Clusters with odd boxes that data enter more than once, or whose links have no room to spare: a packing of each box.
 
 Seen from a box, alike or odd, all else is one node, the outside (:mod:`.fed_boxes`). One packing of the box and the
 outside holds what all trees are in it, whoever their root is: nothing is divided between roots before. So it exists
@@ -12,7 +12,7 @@ that are n times as small, where n is the number of alike boxes: the images of t
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import accumulate, chain, pairwise
 
 import attrs
 import numpy as np
@@ -25,7 +25,8 @@ from collc.ir.topology import Topology
 
 from .alike import parts_without
 from .capacities import flow_network
-from .fed_boxes import Part, by_value, part_of
+from .fed_boxes import Entry, Part, by_value, part_of
+from .halves import Half
 from .odd_boxes import OddBoxes
 from .packing import height, pack
 from .routes import Routed, routed
@@ -34,6 +35,7 @@ from .switches import removals
 __all__ = ["fed_odd"]
 
 _MOST_EDGES = 1 << 23
+_EFFORT = 1 << 21  # steps of work for lower trees in a box
 _SHARES = 64  # steps in which links to the outside are narrowed
 
 #: parts of trees in a box, by number, each with its weight
@@ -50,21 +52,40 @@ class _Box:
     own: tuple[Weighted, ...]
     outer: Weighted
 
+    def entered(self) -> list[int]:
+        """Return the weight that enters the box at every rank."""
+        found = [0] * len(self.ranks)
+        for number, weight in chain(self.outer, *self.own):
+            for entry in self.parts[number].entries:
+                found[entry.rank] += weight
+        return found
 
-def fed_odd(odd: OddBoxes, alike: int, rest: Sequence[int], held: Sequence[int]) -> Routed | None:
-    """Return trees of the first alike box's ranks and of all odd ranks, n units of weight for each tree; or None.
 
-    ``alike`` is the number of trees of a rank of an alike box, ``rest`` that of every odd rank, ``held`` what links
-    hold of them. None if these hold too few trees, or if boxes cannot send all data of their ranks themselves.
+def fed_odd(
+    odd: OddBoxes, alike: Sequence[int], rest: Sequence[int], held: Sequence[int], both: Sequence[int] = (),
+    inside: Sequence[Half | None] = (None,),
+) -> Iterator[Routed]:  # fmt: skip
+    """Yield trees of the first alike box's ranks and of all odd ranks, n units of weight for each tree.
+
+    ``alike`` has the number of trees of every rank of an alike box, ``rest`` that of every odd rank, ``held`` what
+    links hold of them. ``both`` is what a link and its reverse hold together, if trees are used in both directions.
+    ``inside`` are choices for an alike box: trees of the box alone, of which every tree of the network takes one, or
+    None, a packing. None are yielded if links hold too few trees, or if boxes cannot send all data of their ranks.
     """
     topology, count = odd.topology, odd.alike.count
-    supply = [alike] * (count * odd.alike.num_ranks) + list(rest)
+    supply = list(alike) * count + list(rest)
     groups = parts_without(topology, [odd.fabric])
-    first = [nodes for nodes in groups if nodes[0] == 0]
-    others = [nodes for nodes in groups if nodes[0] >= count * odd.alike.num_ranks]
-    boxes = [_box(topology, nodes, odd.fabric, held, supply) for nodes in (*first, *others)]
-    found = [box for box in boxes if box is not None]
-    return _Joined(odd, supply, found, held).trees() if len(found) == len(boxes) else None
+    chosen = [nodes for nodes in groups if nodes[0] >= count * odd.alike.num_ranks]
+    found = [_box(topology, nodes, odd.fabric, held, supply) for nodes in chosen]
+    boxes = [box for box in found if box is not None]
+    for trees in inside if len(boxes) == len(found) else ():
+        if trees is None:
+            first = _box(topology, groups[0], odd.fabric, held, supply)
+        else:
+            first = _entered_once(odd, trees, alike, sum(supply))
+        joined = None if first is None else _Joined(odd, supply, [first, *boxes], held, both).trees()
+        if joined is not None:
+            yield joined
 
 
 def _box(
@@ -83,11 +104,42 @@ def _box(
         return None
     flow = flow_network(network, room)
     try:
-        forests = [(pack(len(roots), one.capacity, roots), one) for one in removals(flow, len(roots), roots)]
+        forests = [
+            (pack(len(roots), one.capacity, roots, effort=_EFFORT), one) for one in removals(flow, len(roots), roots)
+        ]
     except (CollcError, ValueError):
         return None
     packed, logical = min(forests, key=lambda one: (height(one[0]), len(one[0])))
     return _with_parts(routed(packed, logical, network, room), np.array(ranks), links)
+
+
+def _entered_once(odd: OddBoxes, inside: Half, own: Sequence[int], total: int) -> _Box:
+    """Return trees of an alike box alone as its packing: what enters at a rank takes the trees of that rank."""
+    trees, ranks = inside.trees, len(own)
+    lists = [tuple(trees.routes.links_of(route)) for route in range(len(trees.routes))]
+    lists += [tuple(odd.alike.down[rank][odd.fabric]) for rank in range(ranks)]
+    order = np.argsort(trees.tree, kind="stable")
+    begin = group_starts(trees.tree[order], len(trees.root)).tolist()
+    alone = [part_of(trees, order[a:b], ranks, lambda route: 0) for a, b in pairwise(begin)]
+    entered = [
+        attrs.evolve(part, entries=(Entry(root, len(trees.routes) + root, 0, max(part.depth)),), fed=(0,) * ranks)
+        for part, root in zip(alone, trees.root.tolist(), strict=True)
+    ]
+    users, outer = list[Weighted](), list[tuple[int, int]]()
+    for rank, share in enumerate(_even(total - sum(own), [1] * ranks)):
+        chosen = np.flatnonzero(trees.root == rank).tolist()
+        for first, amount, found in ((0, own[rank], users), (len(alone), share, None)):
+            weights = _even(amount, trees.weight[chosen].tolist())
+            rows = [(first + tree, weight) for tree, weight in zip(chosen, weights, strict=True) if weight]
+            outer += rows if found is None else []
+            users += [rows] if found is not None else []
+    return _Box(np.arange(ranks), tuple(lists), (*alone, *entered), tuple(users), outer)
+
+
+def _even(total: int, weights: Sequence[int]) -> list[int]:
+    """Return whole numbers of this sum in proportion to weights."""
+    ends = [total * end // sum(weights) for end in accumulate(weights, initial=0)]
+    return [high - low for low, high in pairwise(ends)]
 
 
 def _narrowed(network: Topology, held: list[int], roots: Sequence[int]) -> list[int] | None:
@@ -174,12 +226,20 @@ class _Piece:
 class _Joined:
     """Joins the parts of trees in all boxes: box 0 is the first alike box, the others are odd."""
 
-    def __init__(self, odd: OddBoxes, supply: Sequence[int], boxes: Sequence[_Box], held: Sequence[int]) -> None:
+    def __init__(
+        self, odd: OddBoxes, supply: Sequence[int], boxes: Sequence[_Box], held: Sequence[int], both: Sequence[int]
+    ) -> None:
         self.odd, self.supply, self.boxes = odd, supply, boxes
         self.count, self.rotation = odd.alike.count, odd.alike.rotation
         self.up = [[self._link(int(rank), True) for rank in box.ranks] for box in boxes]
         #: what every rank can still send to the fabric
-        self.left = [[held[link] * self.count if link >= 0 else 0 for link in links] for links in self.up]
+        self.left = [
+            [
+                (both[link] - taken if both else held[link]) * self.count if link >= 0 else 0
+                for link, taken in zip(links, box.entered(), strict=True)
+            ]
+            for links, box in zip(self.up, boxes, strict=True)
+        ]
         self.rows: list[tuple[Array, ...]] = []
         self.number: dict[tuple[int, ...], int] = {}
         self.numbers: dict[tuple[int, int], Array] = {}
@@ -201,12 +261,11 @@ class _Joined:
     # ---- what every root uses in every box
 
     def _pieces(self) -> list[_Piece]:
-        users = [_Users(box.outer) for box in self.boxes]
-        places, pieces = range(self.odd.alike.num_ranks), list[_Piece]()
-        size = self.supply[0]
-        images = [[users[0].take(size) for _ in places] for _ in range(1, self.count)]
-        inside = [[one.take(size * self.count) for _ in places] for one in users[1:]]
-        for place in places if size else ():
+        users, pieces = [_Users(box.outer) for box in self.boxes], list[_Piece]()
+        sizes = self.supply[: self.odd.alike.num_ranks]
+        images = [[users[0].take(size) for size in sizes] for _ in range(1, self.count)]
+        inside = [[one.take(size * self.count) for size in sizes] for one in users[1:]]
+        for place in np.flatnonzero(sizes).tolist():
             alike = [self.boxes[0].own[place], *(image[place] for image in images)]
             layers = [[(part, weight * self.count) for part, weight in layer] for layer in alike]
             for weight, parts in _refined([*layers, *(layer[place] for layer in inside)]):
@@ -316,13 +375,13 @@ class _Joined:
                 self._cross(tree, piece, key, sender)
             for number, part, images in self._alike(piece):
                 self._inside(tree, number, images, self.boxes[number].parts[part].edges, 4)
-        tree, phase, parent, child, route = (np.concatenate(parts) for parts in zip(*self.rows, strict=True))
-        order = lexsort((phase, tree))
+        column, phase, parent, child, route = (np.concatenate(parts) for parts in zip(*self.rows, strict=True))
+        order = lexsort((phase, column))
         used, place = np.unique(route[order], return_inverse=True)
         lists = list(self.number)
         return Routed(
             np.array([int(self.boxes[piece.home].ranks[piece.root]) for piece in pieces]),
-            np.array([piece.weight for piece in pieces]), tree[order], parent[order], child[order], place.reshape(-1),
+            np.array([piece.weight for piece in pieces]), column[order], parent[order], child[order], place.reshape(-1),
             Routes.of([lists[one] for one in used.tolist()]),
         )  # fmt: skip
 

@@ -25,7 +25,8 @@ from collc.ir.ragged import group_starts, inverse, nth, owners
 from collc.ir.symmetries import Rotations
 from collc.ir.topology import Topology
 
-from .alike import box_trees, loads_of
+from .alike import box_trees, loads_of, parts_without
+from .allreduce_optimum import division_by_boxes
 from .capacities import link_capacities
 from .fed_odd import fed_odd
 from .halves import Half
@@ -40,6 +41,7 @@ __all__ = ["odd_seed"]
 _FEW = 8  # numbers of trees a rank that are tried besides the one that divides the links to the fabric
 _MOST_TREES = 1 << 20
 _MOST_EDGES = 1 << 24
+_MOST_WHOLE = 1 << 40  # trees of the whole vector
 
 
 def odd_seed(topology: Topology, both: bool = False) -> tuple[Half, Rotations, bool] | None:
@@ -54,7 +56,8 @@ def odd_seed(topology: Topology, both: bool = False) -> tuple[Half, Rotations, b
         return None
     found = _in_both_directions(odd) if both else _outward(odd)
     if found is None:
-        return None
+        divided = _divided(odd) if both else None
+        return None if divided is None else _with_own_numbers(topology, odd, *divided)
     trees, supply = found
     half = Half(supply.total(odd) if _differ(supply) else supply.alike, trees)
     return _with_own_numbers(topology, odd, half, _differ(supply))
@@ -77,9 +80,9 @@ def _packed(odd: OddBoxes, supplies: Sequence[Supply], per_tree: Fraction) -> tu
         if supply.alike > _MOST_TREES:
             return None
         held, count = link_capacities(odd.topology, per_tree * supply.total(odd)), odd.alike.count
-        trees = fed_odd(odd, supply.alike, supply.odd, held)
-        if trees is not None and _fit(odd, trees, [count * amount for amount in held], supply.both):
-            return trees, attrs.evolve(supply, alike=supply.alike * count, odd=tuple(one * count for one in supply.odd))
+        for trees in fed_odd(odd, [supply.alike] * odd.alike.num_ranks, supply.odd, held):
+            if _fit(odd, trees, [count * amount for amount in held], False):
+                return trees, Supply(supply.alike * count, tuple(one * count for one in supply.odd))
     return None
 
 
@@ -97,6 +100,29 @@ def _in_both_directions(odd: OddBoxes) -> tuple[Routed, Supply] | None:
         for trees in _wholes(odd, alike, rest)
     )
     return _built(odd, supplies, per_tree)
+
+
+def _divided(odd: OddBoxes) -> tuple[Half, bool] | None:
+    """Return trees of the optimum of an allreduce, packed box by box, and whether ranks are roots of different amounts.
+
+    None if boxes cannot send all data of their ranks themselves at the optimum.
+    """
+    groups = parts_without(odd.topology, [odd.fabric])
+    division = division_by_boxes(odd.topology, groups)
+    if division is None or division.trees > _MOST_WHOLE:
+        return None
+    roots, ranks, count = division.roots, odd.alike.num_ranks, odd.alike.count
+    if roots[: ranks * count] != roots[:ranks] * count:
+        return None
+    both = link_capacities(odd.topology, division.per_unit)
+    held, rest = [count * amount for amount in both], roots[ranks * count :]
+    equal = len(set(roots)) == 1
+    inside = box_trees(odd.alike, division.per_unit * ranks / division.trees / 2)
+    choices = (None,) if inside is None else (inside, None)
+    for trees in fed_odd(odd, roots[:ranks], rest, division.outward, both, choices):
+        if _fit(odd, trees, held, True):
+            return Half(count * (roots[0] if equal else division.trees), trees), not equal
+    return None
 
 
 def _built(odd: OddBoxes, supplies: Iterator[Supply], per_tree: Fraction) -> tuple[Routed, Supply] | None:
