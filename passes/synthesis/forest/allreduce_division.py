@@ -18,7 +18,7 @@ from collc.ir.topology import Topology
 from .allreduce_classes import Classes
 from .division import Division
 
-__all__ = ["Shares", "division_holds", "equal_division", "filled_division", "spread", "whole_division", "whole_trees"]
+__all__ = ["Shares", "alike_division", "division_holds", "equal_division", "spread", "whole_division", "whole_trees"]
 
 #: multiples of the fewest trees with these roots that are tried before all bandwidths are whole
 _MULTIPLES = 8
@@ -47,10 +47,13 @@ def whole_division(
     raise ValueError("the shares of roots and links are no allreduce")
 
 
-def filled_division(topology: Topology, found: Classes, shares: Shares) -> Division | None:
-    """Return the fewest trees with these shares that fill all links exactly; None if the shares are no solution."""
-    whole = _at(topology, found, shares, _filling(found, shares))
-    return whole if whole is not None and division_holds(topology, whole) else None
+def alike_division(topology: Topology, found: Classes, shares: Shares) -> Division | None:
+    """Return few trees with these shares, equal ones of equivalent ranks; None if the shares are no solution."""
+    for times in _numbers_of_trees(found, shares):
+        whole = _at(topology, found, shares, times)
+        if whole is not None and division_holds(topology, whole):
+            return _smallest(whole)
+    return None
 
 
 def whole_trees(found: Classes, shares: Shares) -> int:

@@ -34,9 +34,9 @@ from .allreduce_certificate import Balance, Certificate, TreeCut
 from .allreduce_classes import Classes, classes
 from .allreduce_division import (
     Shares,
+    alike_division,
     division_holds,
     equal_division,
-    filled_division,
     whole_division,
     whole_trees,
 )
@@ -147,7 +147,7 @@ def division_by_boxes(topology: Topology, boxes: Sequence[Sequence[int]]) -> Div
     for extra in (list(program.extra), own):
         program.extra = extra
         shares = program.even(value)
-        division = None if shares is None else filled_division(topology, found, shares)
+        division = None if shares is None else alike_division(topology, found, shares)
         if division is not None:
             return division
     return None

@@ -1,7 +1,7 @@
 """Clusters with odd boxes that data enter more than once, or whose links have no room to spare: a packing of each box.
 
 Seen from a box, alike or odd, all else is one node, the outside (:mod:`.fed_boxes`). One packing of the box and the
-outside holds what all trees are in it, whoever their root is: nothing is divided between roots before. So it exists
+outside holds what all trees of all roots are in it. Nothing is divided between roots before. So it exists
 whenever the cuts of the box permit (Edmonds). Then the data of every root are divided among the parts of trees in every
 box, and the root, or the ranks of its box nearest to it, send them into all other boxes.
 
@@ -35,7 +35,7 @@ from .switches import removals
 __all__ = ["fed_odd"]
 
 _MOST_EDGES = 1 << 23
-_EFFORT = 1 << 21  # steps of work for lower trees in a box
+_EFFORT = 1 << 19  # steps of work for lower trees in a box
 _SHARES = 64  # steps in which links to the outside are narrowed
 
 #: parts of trees in a box, by number, each with its weight
