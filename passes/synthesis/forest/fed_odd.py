@@ -35,7 +35,7 @@ from .switches import removals
 __all__ = ["fed_odd"]
 
 _MOST_EDGES = 1 << 23
-_EFFORT = 1 << 19  # steps of work for lower trees in a box
+_EFFORT = 1 << 20  # steps of work for lower trees in a box
 _SHARES = 64  # steps in which links to the outside are narrowed
 
 #: parts of trees in a box, by number, each with its weight
@@ -114,8 +114,12 @@ def _box(
 
 
 def _entered_once(odd: OddBoxes, inside: Half, own: Sequence[int], total: int) -> _Box:
-    """Return trees of an alike box alone as its packing: what enters at a rank takes the trees of that rank."""
-    trees, ranks = inside.trees, len(own)
+    """Return trees of an alike box alone as its packing: what a rank sends into other alike boxes enters at its place.
+
+    There, and in its own box, all data of a rank take one tree of its place: in all boxes together each in proportion
+    to its weight. Data of odd ranks are divided among all places.
+    """
+    trees, ranks, count = inside.trees, len(own), odd.alike.count
     lists = [tuple(trees.routes.links_of(route)) for route in range(len(trees.routes))]
     lists += [tuple(odd.alike.down[rank][odd.fabric]) for rank in range(ranks)]
     order = np.argsort(trees.tree, kind="stable")
@@ -125,15 +129,25 @@ def _entered_once(odd: OddBoxes, inside: Half, own: Sequence[int], total: int) -
         attrs.evolve(part, entries=(Entry(root, len(trees.routes) + root, 0, max(part.depth)),), fed=(0,) * ranks)
         for part, root in zip(alone, trees.root.tolist(), strict=True)
     ]
-    users, outer = list[Weighted](), list[tuple[int, int]]()
-    for rank, share in enumerate(_even(total - sum(own), [1] * ranks)):
-        chosen = np.flatnonzero(trees.root == rank).tolist()
-        for first, amount, found in ((0, own[rank], users), (len(alone), share, None)):
-            weights = _even(amount, trees.weight[chosen].tolist())
-            rows = [(first + tree, weight) for tree, weight in zip(chosen, weights, strict=True) if weight]
-            outer += rows if found is None else []
-            users += [rows] if found is not None else []
-    return _Box(np.arange(ranks), tuple(lists), (*alone, *entered), tuple(users), outer)
+    taken = np.array([_by_share(trees, rank, count) for rank in range(ranks)])
+    users = tuple([(int(taken[rank, 0]), own[rank])] if own[rank] else [] for rank in range(ranks))
+    outer = [
+        (len(alone) + int(taken[rank, image]), own[rank])
+        for image in range(1, count) for rank in range(ranks) if own[rank]
+    ]  # fmt: skip
+    rest = _even(total - count * sum(own), [1] * ranks)
+    outer += [
+        (len(alone) + int(taken[rank, count // 2]), amount) for rank, amount in enumerate(rest) if amount
+    ]  # fmt: skip
+    return _Box(np.arange(ranks), tuple(lists), (*alone, *entered), users, outer)
+
+
+def _by_share(trees: Routed, root: int, shares: int) -> Array:
+    """Return the tree of a root that has the middle of each of some equal shares of its data."""
+    own = np.flatnonzero(trees.root == root)
+    ends = np.cumsum(trees.weight[own].astype(np.int64))
+    found: Array = own[np.searchsorted(ends, (2 * np.arange(shares) + 1) * int(ends[-1]) // (2 * shares), side="right")]
+    return found
 
 
 def _even(total: int, weights: Sequence[int]) -> list[int]:
