@@ -27,7 +27,7 @@ from .halves import Half, packed_half
 from .optimum import choose
 from .routes import Routed
 
-__all__ = ["Alike", "box_seed", "box_trees", "boxes_alike", "loads_of", "parts_without", "to_fabric"]
+__all__ = ["Alike", "box_seed", "box_trees", "boxes_alike", "loads_of", "nodes_alike", "parts_without", "to_fabric"]
 
 _MOST_OF_A_BOX = 8  # trees a rank in a box, besides the number that its optimum needs
 
@@ -67,6 +67,21 @@ def boxes_alike(topology: Topology) -> Alike | None:
 
 
 def _boxes(topology: Topology, fabric: Sequence[int]) -> Alike | None:
+    found = nodes_alike(topology, fabric)
+    if found is None:
+        return None
+    nodes, size, rotation = found
+    up = [to_fabric(topology, nodes[0], fabric, rank, True) for rank in range(size)]
+    down = [to_fabric(topology, nodes[0], fabric, rank, False) for rank in range(size)]
+    if any(not set(above) & set(below) for above, below in zip(up, down, strict=True)):
+        return None
+    return Alike(topology, nodes, size, rotation, tuple(up), tuple(down))
+
+
+def nodes_alike(topology: Topology, fabric: Sequence[int]) -> tuple[Array, int, Rotations] | None:
+    """Return the nodes of every box that the network falls into without its fabric, box by box, the number of ranks of
+    each, and a rotation of the boxes; None if they are not alike, or if the first box has other ranks than the first.
+    """
     parts = parts_without(topology, fabric)
     ranks = [[node for node in part if node < topology.num_ranks] for part in parts]
     if len(parts) < 2 or len({(len(part), len(own)) for part, own in zip(parts, ranks, strict=True)}) > 1:
@@ -78,13 +93,7 @@ def _boxes(topology: Topology, fabric: Sequence[int]) -> Alike | None:
     generator = np.arange(topology.num_nodes)
     generator[nodes] = np.roll(nodes, -1, axis=0)
     rotation = Rotations(topology, generator)
-    if any(True for _ in rotation.flaws()):
-        return None
-    up = [to_fabric(topology, nodes[0], fabric, rank, True) for rank in range(size)]
-    down = [to_fabric(topology, nodes[0], fabric, rank, False) for rank in range(size)]
-    if any(not set(above) & set(below) for above, below in zip(up, down, strict=True)):
-        return None
-    return Alike(topology, nodes, size, rotation, tuple(up), tuple(down))
+    return None if any(True for _ in rotation.flaws()) else (nodes, size, rotation)
 
 
 def parts_without(topology: Topology, fabric: Sequence[int]) -> list[list[int]]:

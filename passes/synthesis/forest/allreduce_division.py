@@ -18,7 +18,7 @@ from collc.ir.topology import Topology
 from .allreduce_classes import Classes
 from .division import Division
 
-__all__ = ["Shares", "division_holds", "equal_division", "spread", "whole_division", "whole_trees"]
+__all__ = ["Shares", "alike_division", "division_holds", "equal_division", "spread", "whole_division", "whole_trees"]
 
 #: multiples of the fewest trees with these roots that are tried before all bandwidths are whole
 _MULTIPLES = 8
@@ -45,6 +45,15 @@ def whole_division(
         if whole is not None and division_holds(topology, whole, multicast, reduces):
             return _fewer(topology, _smallest(whole), multicast, reduces)
     raise ValueError("the shares of roots and links are no allreduce")
+
+
+def alike_division(topology: Topology, found: Classes, shares: Shares) -> Division | None:
+    """Return few trees with these shares, equal ones of equivalent ranks; None if the shares are no solution."""
+    for times in _numbers_of_trees(found, shares):
+        whole = _at(topology, found, shares, times)
+        if whole is not None and division_holds(topology, whole):
+            return _smallest(whole)
+    return None
 
 
 def whole_trees(found: Classes, shares: Shares) -> int:

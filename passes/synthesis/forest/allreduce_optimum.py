@@ -32,11 +32,18 @@ from collc.ir.topology import Topology
 
 from .allreduce_certificate import Balance, Certificate, TreeCut
 from .allreduce_classes import Classes, classes
-from .allreduce_division import Shares, division_holds, equal_division, whole_division, whole_trees
+from .allreduce_division import (
+    Shares,
+    alike_division,
+    division_holds,
+    equal_division,
+    whole_division,
+    whole_trees,
+)
 from .division import Division
 from .exact_lp import LinearProgram, Vertex, whole
 
-__all__ = ["MOST_COLUMNS", "AllreduceOptimum", "allreduce_optimum"]
+__all__ = ["MOST_COLUMNS", "AllreduceOptimum", "allreduce_optimum", "division_by_boxes"]
 
 #: larger programs are not tried
 MOST_COLUMNS = 1500
@@ -116,6 +123,36 @@ def allreduce_optimum(
     return _Program(topology, found, *able).optimum(equal, parts)
 
 
+def division_by_boxes(topology: Topology, boxes: Sequence[Sequence[int]]) -> Division | None:
+    """Return a division that reaches the optimum, in which every box sends the data of its ranks to all others itself.
+
+    ``boxes`` are the nodes of each; what leaves one enters others. Equivalent ranks root equal amounts, and links of
+    one class hold as many trees. None if no such division reaches the optimum, or if the program is too large.
+    """
+    topology.require_connected("an allreduce")
+    found = classes(topology)
+    if found.num_kinds + found.num_columns > MOST_COLUMNS:
+        return None
+    program = _Program(topology, found, (), ())
+    vertex = program._solved(program.primary())
+    assert vertex is not None, "the program starts at 0"
+    value = sum((x * int(n) for x, n in zip(vertex.values, found.count, strict=False)), Fraction(0))
+    for box in boxes:
+        near = np.zeros(found.num_nodes, dtype=bool)
+        near[list(box)] = True
+        program.send(near, len(boxes) - 1)
+    own = list(program.extra)
+    for box in boxes:
+        program.enter_evenly(box)
+    for extra in (list(program.extra), own):
+        program.extra = extra
+        shares = program.even(value)
+        division = None if shares is None else alike_division(topology, found, shares)
+        if division is not None:
+            return division
+    return None
+
+
 def partition_certificate(topology: Topology, parts: Partition) -> Certificate:
     """Return a partition as rows: of every part, all trees rooted outside enter it, and leave it inward.
 
@@ -167,6 +204,7 @@ class _Program:
         self.kinds, self.columns = found.num_kinds, found.num_kinds + found.num_columns
         self.folded = [found.folded(bool(half)) for half in found.halves]
         self.cuts: list[_Row] = []
+        self.extra: list[Array] = []  # rows besides cuts
         self._known: set[bytes] = set()
         for row in self._first_cuts():
             self._take(row)
@@ -185,6 +223,35 @@ class _Program:
             certificate = partition_certificate(self.topology, parts)
         return _proved(self.topology, equal, certificate, parts, size)
 
+    def even(self, value: Fraction) -> Shares | None:
+        """Return shares of an optimum with roots that differ least, and then links divided most evenly; or None."""
+        roots = self._alike(value, None)
+        held = None if roots is None else self._halved(value, roots)
+        return None if roots is None or held is None else Shares(roots, held)
+
+    def send(self, near: Array, times: int) -> None:
+        """Let the outward links out of a set of nodes hold ``times`` what its ranks are roots of."""
+        self.size = self.columns
+        self._require(self._wide(times * self.classes.inside(near), -self.classes.crossing(near, False)))
+
+    def enter_evenly(self, box: Sequence[int]) -> None:
+        """Let trees enter the nodes of a box from outside in proportion to the width of arcs."""
+        found, own, self.size = self.classes, np.zeros(self.classes.num_nodes, dtype=bool), self.columns
+        own[list(box)] = True
+        arcs = np.flatnonzero(~own[found.arcs[0]] & own[found.arcs[1]]).tolist()
+        first = self.kinds + int(found.column[0][arcs[0]])
+        for arc in arcs[1:]:
+            other = self.kinds + int(found.column[0][arc])
+            if other != first:
+                row = self._row({first: found.width[arc]}, {other: -found.width[arcs[0]]})
+                self._require(row)
+                self._require(-row)
+
+    def _require(self, row: Array) -> None:
+        """Let the product of a row and the solution be at most 0."""
+        if not any(np.array_equal(row, one) for one in self.extra):
+            self.extra.append(row)
+
     # ---- rows
 
     def primary(self) -> LinearProgram:
@@ -202,6 +269,8 @@ class _Program:
                 row = self._wide(np.zeros(self.kinds), self.classes.balance(switch, bool(half)))
                 able = switch in self.able[half]
                 program.add(-row if half and able else row, 0, equal=not able)
+        for row in self.extra:
+            program.add(self._wide(row[: self.kinds], row[self.kinds :]), 0)
         self._first = len(program.rows)
         for cut in self.cuts:
             program.add(self._cut(cut), 0)

@@ -20,12 +20,15 @@ import attrs
 import numpy as np
 
 from collc.ir.arrays import Array
+from collc.ir.graph.bottleneck import worst_ratio
 from collc.ir.ragged import group_starts, inverse, nth, owners
 from collc.ir.symmetries import Rotations
 from collc.ir.topology import Topology
 
-from .alike import box_trees, loads_of
+from .alike import box_trees, loads_of, parts_without
+from .allreduce_optimum import division_by_boxes
 from .capacities import link_capacities
+from .fed_odd import fed_odd
 from .halves import Half
 from .odd_boxes import OddBoxes, odd_boxes
 from .odd_parts import OddParts, bandwidth, packed_parts
@@ -38,6 +41,7 @@ __all__ = ["odd_seed"]
 _FEW = 8  # numbers of trees a rank that are tried besides the one that divides the links to the fabric
 _MOST_TREES = 1 << 20
 _MOST_EDGES = 1 << 24
+_MOST_WHOLE = 1 << 40  # trees of the whole vector
 
 
 def odd_seed(topology: Topology, both: bool = False) -> tuple[Half, Rotations, bool] | None:
@@ -52,7 +56,8 @@ def odd_seed(topology: Topology, both: bool = False) -> tuple[Half, Rotations, b
         return None
     found = _in_both_directions(odd) if both else _outward(odd)
     if found is None:
-        return None
+        divided = _divided(odd) if both else None
+        return None if divided is None else _with_own_numbers(topology, odd, *divided)
     trees, supply = found
     half = Half(supply.total(odd) if _differ(supply) else supply.alike, trees)
     return _with_own_numbers(topology, odd, half, _differ(supply))
@@ -65,8 +70,20 @@ def _differ(supply: Supply) -> bool:
 def _outward(odd: OddBoxes) -> tuple[Routed, Supply] | None:
     """Return as many trees of every rank."""
     ranks, per_tree = odd.topology.num_ranks, _least(odd)
-    supplies = (Supply(k, (k,) * len(odd.ranks)) for k in _numbers(odd, per_tree * ranks))
-    return _built(odd, supplies, per_tree)
+    supplies = [Supply(k, (k,) * len(odd.ranks)) for k in _numbers(odd, per_tree * ranks)]
+    return _built(odd, iter(supplies), per_tree) or _packed(odd, supplies, per_tree)
+
+
+def _packed(odd: OddBoxes, supplies: Sequence[Supply], per_tree: Fraction) -> tuple[Routed, Supply] | None:
+    """Return the first trees of a packing of each box, in as many units of weight for each tree as boxes are alike."""
+    for supply in supplies:
+        if supply.alike > _MOST_TREES:
+            return None
+        held, count = link_capacities(odd.topology, per_tree * supply.total(odd)), odd.alike.count
+        for trees in fed_odd(odd, [supply.alike] * odd.alike.num_ranks, supply.odd, held):
+            if _fit(odd, trees, [count * amount for amount in held], False):
+                return trees, Supply(supply.alike * count, tuple(one * count for one in supply.odd))
+    return None
 
 
 def _in_both_directions(odd: OddBoxes) -> tuple[Routed, Supply] | None:
@@ -83,6 +100,29 @@ def _in_both_directions(odd: OddBoxes) -> tuple[Routed, Supply] | None:
         for trees in _wholes(odd, alike, rest)
     )
     return _built(odd, supplies, per_tree)
+
+
+def _divided(odd: OddBoxes) -> tuple[Half, bool] | None:
+    """Return trees of the optimum of an allreduce, packed box by box, and whether ranks are roots of different amounts.
+
+    None if boxes cannot send all data of their ranks themselves at the optimum.
+    """
+    groups = parts_without(odd.topology, [odd.fabric])
+    division = division_by_boxes(odd.topology, groups)
+    if division is None or division.trees > _MOST_WHOLE:
+        return None
+    roots, ranks, count = division.roots, odd.alike.num_ranks, odd.alike.count
+    if roots[: ranks * count] != roots[:ranks] * count:
+        return None
+    both = link_capacities(odd.topology, division.per_unit)
+    held, rest = [count * amount for amount in both], roots[ranks * count :]
+    equal = len(set(roots)) == 1
+    inside = box_trees(odd.alike, division.per_unit * ranks / division.trees / 2)
+    choices = (None,) if inside is None else (inside, None)
+    for trees in fed_odd(odd, roots[:ranks], rest, division.outward, both, choices):
+        if _fit(odd, trees, held, True):
+            return Half(count * (roots[0] if equal else division.trees), trees), not equal
+    return None
 
 
 def _built(odd: OddBoxes, supplies: Iterator[Supply], per_tree: Fraction) -> tuple[Routed, Supply] | None:
@@ -141,11 +181,28 @@ def _into_ranks(topology: Topology) -> list[Fraction]:
 
 
 def _least(odd: OddBoxes) -> Fraction:
-    """Return the time per tree of equal roots that data into a rank, a box, or all odd parts need."""
-    ranks, boxes = odd.topology.num_ranks, _boxes(odd)
-    boxes.append((sum(own for own, _ in boxes[1:]), sum((width for _, width in boxes[1:]), Fraction(0))))
-    cuts = [*boxes, *((1, width) for width in _into_ranks(odd.topology))]
-    return max(Fraction(ranks - own) / width for own, width in cuts) / ranks
+    """Return the time per tree of equal roots that data into any set of nodes of an alike box, or of odd parts, need.
+
+    Sets with nodes of several alike boxes need no more.
+    """
+    alike = odd.alike.nodes[0].tolist()
+    return max(_slowest(odd.topology, nodes) for nodes in (alike, [*odd.ranks, *odd.switches])) / odd.topology.num_ranks
+
+
+def _slowest(topology: Topology, nodes: Sequence[int]) -> Fraction:
+    """Return the time of the slowest cut between any of these nodes and all others, per shard."""
+    own = [node for node in nodes if node < topology.num_ranks]
+    number = np.full(topology.num_nodes, len(own))
+    number[[*own, *(node for node in nodes if node >= topology.num_ranks)]] = [
+        *range(len(own)), *range(len(own) + 1, len(nodes) + 1)
+    ]  # fmt: skip
+    src, dst = number[topology.src], number[topology.dst]
+    links = np.flatnonzero(src != dst)
+    network = Topology(
+        topology.name, len(own) + 1, src[links], dst[links], len(nodes) - len(own), topology.link_class[links],
+        topology.classes, topology.unit,
+    )  # fmt: skip
+    return worst_ratio(network, [1] * len(own) + [topology.num_ranks - len(own)])[0]
 
 
 def _least_of_both(odd: OddBoxes) -> Fraction:

@@ -22,7 +22,7 @@ from collc.ir.topology import Topology
 from .capacities import Tree
 from .switches import Logical
 
-__all__ = ["Routed", "routed"]
+__all__ = ["Routed", "routed", "spare_routes"]
 
 
 @attrs.frozen(eq=False)
@@ -66,6 +66,19 @@ def routed(trees: Sequence[Tree], logical: Logical, topology: Topology, link_cap
     tree = owners(np.diff(start)[tree_of])
     number, chosen = _in_order(routes, table, topology)
     return Routed(columns["root"], columns["weight"], tree, columns["parent"], columns["child"], number, chosen)
+
+
+def spare_routes(
+    topology: Topology, logical: Logical, left: Sequence[int], pairs: Sequence[tuple[int, int]]
+) -> list[tuple[tuple[int, int], tuple[int, ...], int]]:
+    """Return (pair, links, capacity) of the routes between some pairs of ranks, in what is ``left`` of all links.
+
+    Of ``logical`` other pairs may have used their capacity, or less.
+    """
+    table = _RouteTable(topology, left)
+    assigned = table.assign_routes(logical, set(pairs))
+    links = list(table.number)
+    return [(pair, links[route], amount) for pair, shares in sorted(assigned.items()) for route, amount in shares]
 
 
 def _edges(trees: Sequence[Tree]) -> tuple[Array, Array, Array]:

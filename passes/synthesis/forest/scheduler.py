@@ -17,7 +17,7 @@ from collc.ir.spec import Problem
 from collc.ir.symmetric_forest import SymmetricForest
 from collc.ir.topology import Topology
 
-from ...base import Pass
+from ...base import Pass, remark
 from ...knobs import Knob
 from ...ranges import Range
 from .halves import (
@@ -121,16 +121,27 @@ class ForestScheduler(Pass):
         default=True, metadata={"help": "use switches that multicast or reduce; without, switches only forward"}
     )
 
+    template: bool | None = attrs.field(
+        default=None,
+        metadata={"help": "on a symmetric network, keep some roots' trees (default: from 131,072 edges)"},
+    )
+
     def run(self, ir: Problem) -> Forest | SymmetricForest:
         if self.k == "auto":
             from .front import fastest
 
             self.require(ir)
-            return fastest(self, ir)
+            return self._kept(ir, fastest(self, ir))
         from .template import template
 
         found = template(self, ir)
-        return self._piped(self.grow(ir)) if found is None else self._piped(found)
+        return self._kept(ir, self._piped(self.grow(ir)) if found is None else self._piped(found))
+
+    def _kept(self, ir: Problem, forest: Forest | SymmetricForest) -> Forest | SymmetricForest:
+        """Return a forest as the option ``template`` asks."""
+        if self.template and not isinstance(forest, SymmetricForest):
+            remark(f"forest: no template, because collc knows no group of `{ir.topology.name}` that moves trees")
+        return forest.unfold() if self.template is False and isinstance(forest, SymmetricForest) else forest
 
     def _piped(self, forest: Trees) -> Trees:
         """Return a forest in the number of pieces of the option, else in the best number for its size."""
@@ -168,6 +179,11 @@ class ForestScheduler(Pass):
     @property
     def takes_trees(self) -> bool:
         return self.k == "optimal" and self.via == "reduce-scatter" and self.division == "free"
+
+    @property
+    def moves_trees(self) -> bool:
+        """Whether trees may be those of a few roots and their images."""
+        return self.k != "auto" and self.via == "reduce-scatter" and self.division == "free"
 
     def in_pieces(self, pieces: int) -> ForestScheduler:
         return attrs.evolve(self, pieces=pieces)

@@ -16,55 +16,93 @@ from .inputs import check_inputs
 if TYPE_CHECKING:
     from .scheduler import ForestScheduler
 
-__all__ = ["LEAST_EDGES", "template"]
+__all__ = ["LEAST_EDGES", "LEAST_FED", "template"]
 
 #: edges of all trees of one direction from which on a template replaces them
-LEAST_EDGES = 1 << 19
+LEAST_EDGES = 1 << 17
+#: the same for boxes that data enter more than once, whose trees take long to pack one by one
+LEAST_FED = 1 << 15
 #: more edges are rarely written out
 _MANY_EDGES = 1 << 22
 
 
 def template(scheduler: ForestScheduler, ir: Problem, least: int | None = None) -> SymmetricForest | None:
-    """Return the optimal forest of a large network as a template, or None.
+    """Return the forest of a large network as a template, or None.
 
-    None for small networks (their forests have fewer than ``least`` edges a direction, by default 2^19), without a
-    symmetry of most ranks, for collectives in which ranks differ, and if the symmetric trees found do not reach the
-    optimum. Raises what the scheduler does for problems that it cannot schedule.
+    None for small networks (their forests have fewer than ``least`` edges a direction, by default 2^17, or 2^15 if the
+    links inside boxes are the bottleneck), without a symmetry of most ranks, for collectives in which ranks differ, and
+    if the symmetric trees found do not reach the optimum of their number. The option ``template`` of the scheduler
+    permits all networks. Raises what the scheduler does for problems that it cannot schedule.
     """
     topology, collective = ir.topology, ir.collective
-    if not collective.is_plain or collective.kind not in SYMMETRIC_KINDS or not scheduler.takes_trees:
+    if not collective.is_plain or collective.kind not in SYMMETRIC_KINDS or not scheduler.moves_trees:
         return None
     check_inputs(topology, collective, scheduler.unbalanced)
+    if topology.in_network or topology.num_ranks < 2:
+        return None
+    if topology.reverse_links is None and collective.kind != "allgather":
+        return None
     edges = topology.num_ranks * (topology.num_ranks - 1)
-    if topology.in_network or edges < (LEAST_EDGES if least is None else least):
-        return None
-    partner = topology.reverse_links
-    if partner is None and collective.kind != "allgather":
-        return None
-    found = _seed(topology, collective.kind)
-    if found is None:
-        return None
-    outward, group, whole = found
-    halves = [outward]
-    if collective.kind != "allgather":
-        back = backwards(outward, partner)
-        halves = [back, outward] if collective.kind == "allreduce" else [back]
-    return SymmetricForest(joined_halves(ir, halves, whole), group)
+    if least is None:
+        least = 0 if scheduler.template else None
+    if edges >= (LEAST_EDGES if least is None else least):
+        return _moved(scheduler, ir)
+    if edges >= LEAST_FED and least is None and topology.symmetry is None:
+        return _fed(scheduler, ir, more_than_once=True)
+    return None
 
 
-def _seed(topology: Topology, kind: str) -> tuple[Half, Symmetries, bool] | None:
-    """Return the trees of one rank of each orbit, the group that moves them, and whether they share the vector."""
+def _moved(scheduler: ForestScheduler, ir: Problem) -> SymmetricForest | None:
+    """Return the trees of one rank of each orbit and the group that moves them, or None."""
+    topology = ir.topology
     if topology.symmetry is not None:
-        from .orbits import orbit_trees
-
-        orbits = orbit_trees(topology)
-        return None if orbits is None else (symmetric(topology, orbits), Regular(topology), False)
+        return _of_group(scheduler, ir)
     if not topology.num_switches:
         return None
     from .alike import box_seed
 
     found = box_seed(topology)
-    return _odd_seed(topology, kind) if found is None else (*found, False)
+    if found is not None and scheduler.k in ("optimal", "fewest", found[0].parts):
+        return _joined(ir, *found, False)
+    fed = _fed(scheduler, ir)
+    if fed is not None or found is not None or scheduler.k != "optimal":
+        return fed
+    odd = _odd_seed(topology, ir.collective.kind)
+    return None if odd is None else _joined(ir, *odd)
+
+
+def _joined(ir: Problem, outward: Half, group: Symmetries, whole: bool) -> SymmetricForest:
+    halves = [outward]
+    if ir.collective.kind != "allgather":
+        back = backwards(outward, ir.topology.reverse_links)
+        halves = [back, outward] if ir.collective.kind == "allreduce" else [back]
+    return SymmetricForest(joined_halves(ir, halves, whole), group)
+
+
+def _of_group(scheduler: ForestScheduler, ir: Problem) -> SymmetricForest | None:
+    """Return the trees of one rank of a Cayley digraph."""
+    from .orbits import orbit_trees
+
+    topology, k = ir.topology, scheduler.k
+    orbits = orbit_trees(topology, None if isinstance(k, str) else k)
+    if orbits is None or (k == "fewest" and orbits.trees > max(choice.k for choice in scheduler.choices(ir))):
+        return None
+    return _proven(scheduler, _joined(ir, symmetric(topology, orbits), Regular(topology), False))
+
+
+def _fed(scheduler: ForestScheduler, ir: Problem, more_than_once: bool = False) -> SymmetricForest | None:
+    """Return the trees of boxes that are alike, and that data may enter more than once."""
+    from .fed_boxes import fed_seed
+
+    found = fed_seed(ir.topology, None if isinstance(scheduler.k, str) else scheduler.k, more_than_once)
+    return None if found is None else _proven(scheduler, _joined(ir, *found, False))
+
+
+def _proven(scheduler: ForestScheduler, forest: SymmetricForest) -> SymmetricForest | None:
+    """Return a forest; None for an allreduce that may be faster with other shares of the vector than equal ones."""
+    from collc.ir.costs.cost import cost
+
+    return forest if forest.collective.kind != "allreduce" or cost(forest).bound_met else None
 
 
 def _odd_seed(topology: Topology, kind: str) -> tuple[Half, Symmetries, bool] | None:

@@ -24,7 +24,7 @@ from collc.ir.symmetries import Rotations
 from collc.ir.topology import Topology
 from collc.ir.validate import structure
 from collc.ir.verify import verify
-from collc.passes.synthesis.forest import odd_parts
+from collc.passes.synthesis.forest import odd_parts, odd_trees
 from collc.passes.synthesis.forest.halves import backwards, joined_halves
 from collc.passes.synthesis.forest.odd_boxes import odd_boxes
 from collc.passes.synthesis.forest.odd_orientation import Shares
@@ -85,6 +85,7 @@ def test_a_rank_that_lost_links_needs_more_than_half_of_them_inward(
     network = collc.topology(ODD[fault])
     assert forest(network, "allreduce") is not None
     monkeypatch.setattr(odd_parts, "oriented", lambda *_: iter(()))
+    monkeypatch.setattr(odd_trees, "_divided", lambda *_: None)  # the program of the whole network
     assert forest(network, "allreduce") is None
 
 
@@ -96,6 +97,7 @@ def test_a_division_that_gives_a_link_twice_is_refused(monkeypatch: pytest.Monke
         yield Shares({link: held[link] // 8 for link in links}, {link: held[link] for link in links})
 
     monkeypatch.setattr(odd_parts, "oriented", twice)
+    monkeypatch.setattr(odd_trees, "_divided", lambda *_: None)
     assert forest(collc.topology(ODD["no die"]), "allreduce") is None
 
 

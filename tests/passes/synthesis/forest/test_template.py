@@ -13,6 +13,7 @@ from collc.backends.simulator import simulate
 from collc.frontends.coll import load
 from collc.ir.collective import Collective
 from collc.ir.costs.cost import cost
+from collc.ir.schedule import Forest
 from collc.ir.spec import Problem
 from collc.ir.symmetric_forest import SymmetricForest
 from collc.ir.topology import Topology
@@ -142,3 +143,26 @@ def test_large_network_is_scheduled_as_a_template() -> None:
     assert isinstance(found, SymmetricForest)
     assert len(found.seed.tree) == 8 * 1023
     assert cost(found).bound_met and verify(found).ok
+
+
+@pytest.mark.parametrize("k", [1, 2])
+def test_any_number_of_trees_may_be_a_template(k: int) -> None:
+    asked = problem(collc.topology("clustered(biring(5), 4, 1)"))
+    found = ForestScheduler(k=k, template=True, pieces=1).run(asked)
+    assert isinstance(found, SymmetricForest) and found.parts == k
+    listed = ForestScheduler(k=k, pieces=1).run(asked)
+    assert isinstance(listed, Forest) and cost(found).time_per_byte == cost(listed).time_per_byte
+
+
+def test_template_is_listed_if_the_option_says_so() -> None:
+    asked = problem(collc.topology("dgx_a100(48)"))
+    found, listed = (ForestScheduler(template=option, pieces=1).run(asked) for option in (None, False))
+    assert isinstance(found, SymmetricForest) and isinstance(listed, Forest)
+    assert listed == found.unfold()
+
+
+def test_a_template_of_a_network_without_a_group_is_remarked() -> None:
+    source = "collective g = allgather on kautz(2, 2); schedule g using forest { template: true };"
+    result = collc.compile_source(source, target="mpi-c")["g"]
+    assert isinstance(result.forest, Forest)
+    assert any("no template, because collc knows no group of `kautz(2, 2)`" in one for one in result.remarks)
