@@ -242,7 +242,8 @@ class SymmetricSchedule(Columnar):
             columns["route"] = number[group.nodes(moved, seed.src[row]), place[seed.route[row]]]
             for name, column in columns.items():
                 blocks.setdefault(name, []).append(column)
-        return attrs.evolve(seed, routes=routes, **{name: np.concatenate(found) for name, found in blocks.items()})
+        whole: Columns = {name: np.concatenate(found) for name, found in blocks.items()}
+        return attrs.evolve(seed, routes=routes, **whole)
 
     def _blocks(self) -> Iterator[tuple[slice, Array, Array]]:
         """Yield rows of the seed with their shards and routes, shape (ranks, rows), for a range of ranks."""

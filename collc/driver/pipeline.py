@@ -226,7 +226,7 @@ class _Planner:
         # passes that the user wrote, and those that copy a program, are for programs of all ranks
         own = self.recipe.elements is None and self.request.instances == 1
         limits["templates"] = (self.limits.templates or by_orbits) and own
-        limits["messages"] = MOST_LISTED if self.limits.templates and own else None
+        limits["listed"] = MOST_LISTED if self.limits.templates and own else None
         options = element.options
         if cls.takes is Problem:
             options = self.with_request(element)

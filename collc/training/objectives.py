@@ -147,8 +147,9 @@ def _term(text: str, source: Source, start: int) -> Term:
     try:
         return Term(found[1], size(found[2], "--workload"), Fraction(weight))
     except CollcError as failure:
-        message, hint = f"found the size `{clipped(found[2])}`, needed one such as 64 MiB", failure.diagnostics[0].hint
-        raise _wrong(message, hint if _ONE_WORD.fullmatch(found[2]) else _FORM, place_of(2)) from None
+        message = f"found the size `{clipped(found[2])}`, needed one such as 64 MiB"
+        help_of_size = failure.diagnostics[0].hint if _ONE_WORD.fullmatch(found[2]) else _FORM
+        raise _wrong(message, help_of_size, place_of(2)) from None
 
 
 _FORM = "write `allreduce 64 MiB x 0.7, alltoall 4 MiB x 0.3`"

@@ -170,7 +170,8 @@ class _State:
             np.minimum.at(self.claim, ends, number)
         owned = [self.claim[ends] == number for ends in (found.node, found.partner)]
         alone = [(self.claim[self.near[ends]] >= number[:, None]).all(axis=1) for ends in (found.node, found.partner)]
-        return owned[0] & owned[1] & alone[0] & alone[1]
+        first: Array = owned[0] & owned[1] & alone[0] & alone[1]
+        return first
 
     def _exchange(self, found: _Choices) -> None:
         node, partner, here, there = found.node, found.partner, found.here, found.there

@@ -49,7 +49,7 @@ class Lower(Pass):
     messages of different steps too, which would undo pipelining.
 
     With ``templates``, the program of a template is that of one rank (:mod:`.template`). Files hold it as it is, or
-    passes work on it by orbits until all ranks are listed. With ``messages``, a longer schedule without a group is
+    passes work on it by orbits until all ranks are listed. With ``listed``, a longer schedule without a group is
     lowered in the same way, as the template of a group of one element: the transfers of a step over one connection are
     one message, wherever its chunks lie. A ring, of which each message is one transfer, keeps its instructions: the
     pass `fuse` joins what arrives and what leaves.
@@ -68,7 +68,7 @@ class Lower(Pass):
     templates: bool = attrs.field(
         default=False, metadata={"help": "lower the schedule of one shard and a group to the program of one rank"}
     )
-    messages: int | None = attrs.field(
+    listed: int | None = attrs.field(
         default=None,
         metadata={
             "help": "with more transfers, those of a step over one connection are one message",
@@ -80,9 +80,8 @@ class Lower(Pass):
         return attrs.evolve(self, templates=False)
 
     def on(self, ir: Level) -> Pass:
-        this = super().on(ir)
-        idle = isinstance(ir, Schedule) and self.messages is not None and len(ir) <= self.messages
-        return attrs.evolve(this, messages=None) if idle else this
+        idle = isinstance(ir, Schedule) and self.listed is not None and len(ir) <= self.listed
+        return Pass.on(attrs.evolve(self, listed=None) if idle else self, ir)
 
     def run(self, ir: Schedule | SymmetricSchedule) -> AnyProgram:
         if isinstance(ir, SymmetricSchedule):
@@ -91,7 +90,7 @@ class Lower(Pass):
                 return found
             ir = ir.unfold()
         _require_plain(ir)
-        if self.messages is not None and len(ir) > self.messages and _joins(ir):
+        if self.listed is not None and len(ir) > self.listed and _joins(ir):
             program = lower_messages(ir)
             if program is not None:
                 return program

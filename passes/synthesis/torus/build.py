@@ -107,6 +107,7 @@ def _transfers(
         for step, src, dst, copies in part.sends():
             yield step, Action.COPY if copies else Action.REDUCE, *_all_shards(n, src, dst)
         return
+    sends: Iterator[tuple[int, Array, Array, Array]]
     if only is not None:
         sends = ((step, src, dst, shard) for step, (src, dst, shard) in part.sends(only))
     else:

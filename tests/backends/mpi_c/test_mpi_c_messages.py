@@ -76,13 +76,13 @@ def test_equal_lists_are_written_once_and_series_are_one_piece(name: str) -> Non
 
 def test_files_of_messages_are_a_fraction_of_those_of_instructions() -> None:
     schedule = listed_schedule("generalized_kautz(4, 256)", "allgather")
-    files = [MpiC().emit(Lower(messages=most).run(schedule))[0].text for most in (0, None)]
+    files = [MpiC().emit(Lower(listed=most).run(schedule))[0].text for most in (0, None)]
     assert len(files[0]) < len(files[1]) / 5
 
 
 def test_short_schedules_and_other_targets_keep_instructions() -> None:
     schedule = listed_schedule(NETS[0], "allgather")
-    assert len(schedule) < MOST_LISTED and isinstance(Lower(messages=MOST_LISTED).run(schedule), Program)
+    assert len(schedule) < MOST_LISTED and isinstance(Lower(listed=MOST_LISTED).run(schedule), Program)
     assert isinstance(Lower().run(schedule), Program) and "broadcast" not in SYMMETRIC_KINDS
 
 

@@ -63,11 +63,11 @@ def test_most_dependencies_prevent_a_race() -> None:
 
 def test_up_to_a_number_of_transfers_programs_list_instructions() -> None:
     schedule = listed_schedule("generalized_kautz(4, 64)", "allgather")
-    assert isinstance(Lower(messages=len(schedule)).run(schedule), Program)
-    assert isinstance(Lower(messages=len(schedule) - 1).run(schedule), SymmetricProgram)
+    assert isinstance(Lower(listed=len(schedule)).run(schedule), Program)
+    assert isinstance(Lower(listed=len(schedule) - 1).run(schedule), SymmetricProgram)
 
 
 def test_a_ring_and_other_collectives_keep_instructions() -> None:
     ring = listed_schedule("circulant(6, {1})", "allgather")
-    assert isinstance(Lower(messages=0).run(ring), Program)
+    assert isinstance(Lower(listed=0).run(ring), Program)
     assert lower_messages(attrs.evolve(ring, collective=Collective("broadcast", 6, 0))) is None
