@@ -17,6 +17,7 @@ import numpy as np
 
 from collc.ir.arrays import Array
 from collc.ir.group import Group, Translations
+from collc.ir.progress import progress
 
 from ..synthesis.flow.cayley import cayley_rate
 from .climb import Draws, climb, goal
@@ -238,6 +239,7 @@ class _Search:
             self.exhausted[index] = draws.distinct_count(share) <= share
             sets = draws.distinct() if self.exhausted[index] else draws.random(share, self.rng)
             for first in range(0, len(sets), 64):
+                progress("sets of generators", first, len(sets))
                 part = sets[first : first + 64]
                 self._record(index, part, self.evaluators[index].costs(part, self.limit))
             self.spent += len(sets)

@@ -16,6 +16,7 @@ import attrs
 import numpy as np
 
 from collc.ir.arrays import Array
+from collc.ir.progress import progress
 
 from .automorphisms import orbits
 from .evaluate import Costs, Evaluator, load_unit
@@ -208,6 +209,7 @@ def climb(
 
     def measure(sets: Array) -> Array:
         nonlocal spent
+        progress("sets of generators", min(spent, evaluations), evaluations)  # also ends a search that was cancelled
         costs = evaluator.costs(sets, target)
         record(sets, costs)
         spent += len(sets)

@@ -17,6 +17,7 @@ from places import benchmark
 
 import collc
 from collc.ir.group import Translations
+from collc.passes.finder.cayley import search_cayley
 from collc.passes.finder.database import Row, parse_rows
 from collc.passes.finder.groups import groups_of_order
 from collc.passes.finder.measure import row_mistakes
@@ -186,3 +187,18 @@ def test_networks_are_written_with_the_period_that_they_have(m: int) -> None:
     topology = collc.topology(exchanges.periodic(heads, m))
     given = {(node, int(other)) for node, own in enumerate(heads) for other in own}
     assert given == set(zip(topology.src.tolist(), topology.dst.tolist(), strict=True))
+
+
+def test_a_search_reports_within_a_unit_and_can_be_ended_there() -> None:
+    from collc.ir.progress import watched
+
+    seen: list[tuple[str, int, int]] = []
+
+    def observer(what: str, done: int, total: int) -> None:
+        seen.append((what, done, total))
+        if len(seen) == 12:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt), watched(observer):
+        search_cayley(64, 8, bidirectional=True, evaluations=10**7)
+    assert {"sets of generators"} == {what for what, _, _ in seen} and all(done <= total for _, done, total in seen)
