@@ -32,10 +32,11 @@ from .packing import height, pack
 from .routes import Routed, routed
 from .switches import removals
 
-__all__ = ["fed_odd"]
+__all__ = ["EFFORT", "fed_odd"]
 
 _MOST_EDGES = 1 << 23
-_EFFORT = 1 << 20  # steps of work for lower trees in a box
+#: steps of work for lower trees in a box, which are more trees
+EFFORT = 1 << 20
 _SHARES = 64  # steps in which links to the outside are narrowed
 
 #: parts of trees in a box, by number, each with its weight
@@ -63,7 +64,7 @@ class _Box:
 
 def fed_odd(
     odd: OddBoxes, alike: Sequence[int], rest: Sequence[int], held: Sequence[int], both: Sequence[int] = (),
-    inside: Sequence[Half | None] = (None,),
+    inside: Sequence[Half | None] = (None,), effort: int = EFFORT,
 ) -> Iterator[Routed]:  # fmt: skip
     """Yield trees of the first alike box's ranks and of all odd ranks, n units of weight for each tree.
 
@@ -76,11 +77,11 @@ def fed_odd(
     supply = list(alike) * count + list(rest)
     groups = parts_without(topology, [odd.fabric])
     chosen = [nodes for nodes in groups if nodes[0] >= count * odd.alike.num_ranks]
-    found = [_box(topology, nodes, odd.fabric, held, supply) for nodes in chosen]
+    found = [_box(topology, nodes, odd.fabric, held, supply, effort) for nodes in chosen]
     boxes = [box for box in found if box is not None]
     for trees in inside if len(boxes) == len(found) else ():
         if trees is None:
-            first = _box(topology, groups[0], odd.fabric, held, supply)
+            first = _box(topology, groups[0], odd.fabric, held, supply, effort)
         else:
             first = _entered_once(odd, trees, alike, sum(supply))
         joined = None if first is None else _Joined(odd, supply, [first, *boxes], held, both).trees()
@@ -89,7 +90,7 @@ def fed_odd(
 
 
 def _box(
-    topology: Topology, nodes: Sequence[int], fabric: int, held: Sequence[int], supply: Sequence[int]
+    topology: Topology, nodes: Sequence[int], fabric: int, held: Sequence[int], supply: Sequence[int], effort: int
 ) -> _Box | None:  # fmt: skip
     ranks = [node for node in nodes if node < topology.num_ranks]
     number = np.full(topology.num_nodes, -1)
@@ -105,7 +106,7 @@ def _box(
     flow = flow_network(network, room)
     try:
         forests = [
-            (pack(len(roots), one.capacity, roots, effort=_EFFORT), one) for one in removals(flow, len(roots), roots)
+            (pack(len(roots), one.capacity, roots, effort=effort), one) for one in removals(flow, len(roots), roots)
         ]
     except (CollcError, ValueError):
         return None

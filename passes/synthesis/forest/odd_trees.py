@@ -28,7 +28,7 @@ from collc.ir.topology import Topology
 from .alike import box_trees, loads_of, parts_without
 from .allreduce_optimum import division_by_boxes
 from .capacities import link_capacities
-from .fed_odd import fed_odd
+from .fed_odd import EFFORT, fed_odd
 from .halves import Half
 from .odd_boxes import OddBoxes, odd_boxes
 from .odd_parts import OddParts, bandwidth, packed_parts
@@ -41,6 +41,7 @@ __all__ = ["odd_seed"]
 _FEW = 8  # numbers of trees a rank that are tried besides the one that divides the links to the fabric
 _MOST_TREES = 1 << 20
 _MOST_EDGES = 1 << 24
+_MOST_LISTED = 1 << 24  # edges of all trees of one direction: targets without templates list them
 _MOST_WHOLE = 1 << 40  # trees of the whole vector
 
 
@@ -119,9 +120,12 @@ def _divided(odd: OddBoxes) -> tuple[Half, bool] | None:
     equal = len(set(roots)) == 1
     inside = box_trees(odd.alike, division.per_unit * ranks / division.trees / 2)
     choices = (None,) if inside is None else (inside, None)
-    for trees in fed_odd(odd, roots[:ranks], rest, division.outward, both, choices):
-        if _fit(odd, trees, held, True):
-            return Half(count * (roots[0] if equal else division.trees), trees), not equal
+    for effort in (EFFORT, 0):  # few trees may be written out, low ones are more
+        for trees in fed_odd(odd, roots[:ranks], rest, division.outward, both, choices, effort):
+            moved = int(np.count_nonzero(trees.root < ranks))
+            edges = (moved * count + len(trees.root) - moved) * odd.topology.num_ranks
+            if edges <= _MOST_LISTED and _fit(odd, trees, held, True):
+                return Half(count * (roots[0] if equal else division.trees), trees), not equal
     return None
 
 

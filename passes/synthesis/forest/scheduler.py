@@ -62,7 +62,8 @@ def _trees_per_root(level: Forest | SymmetricForest) -> int:
     forest = level if isinstance(level, Forest) else level.seed
     if forest.collective.weights is not None:
         return 1
-    return forest.parts // int(np.gcd.reduce([forest.parts, *forest.weight.tolist()]))
+    trees = forest.parts // int(np.gcd.reduce([forest.parts, *forest.weight.tolist()]))
+    return trees if trees <= _MOST_TREES else 1
 
 
 @attrs.frozen
