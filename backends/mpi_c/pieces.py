@@ -42,7 +42,7 @@ class Pieces:
         return len(self.columns["piece_count"])
 
     def first(self, end: str, before: int) -> Array:
-        """Return the first piece of each message at ``end`` in a table with so many pieces ``before``."""
+        """Return the first piece of each message at ``end``, after the ``before`` pieces of other algorithms."""
         own: Array = getattr(self, end)
         return np.where(own >= 0, own + before, 0)
 

@@ -13,14 +13,15 @@ from .report import Check, Report, joined
 
 if TYPE_CHECKING:
     from .forest import verify_forest
-    from .program import adds_once, verify_program
+    from .once import adds_once
+    from .program import verify_program
     from .schedule import verify_schedule
 
 __all__ = ["Check", "Report", "adds_once", "joined", "verify", "verify_forest", "verify_program", "verify_schedule"]
 
 # Most users of this package need only its reports.
 __getattr__ = imported_later(__name__, {
-    "adds_once": "program", "verify_forest": "forest", "verify_program": "program", "verify_schedule": "schedule",
+    "adds_once": "once", "verify_forest": "forest", "verify_program": "program", "verify_schedule": "schedule",
 })  # fmt: skip
 
 

@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 
-import attrs
-
 from ..arrays import Array
 from ..editing import without_idle_nops
 from ..layout import layout, sizes, total
 from ..machine import Execution, execute, partners, primitives, smallest_depth
 from ..program import Program
 from ..progress import counting
-from ..symmetric_program import AnyProgram, SymmetricProgram
 from ..waves import Waves, completes_in_waves, fingerprint, least_depth, some_waves
 from ._accesses import accesses, bounds, input_writes, overlaps, reads_input_first
 from ._columns import computes
@@ -23,9 +20,8 @@ from ._races import races
 from ._structure import matched, structure, summary
 from ._values import evaluate, postcondition
 from .report import Check, Report
-from .symmetric_program import template_adds_once
 
-__all__ = ["adds_once", "verify_form", "verify_program"]
+__all__ = ["verify_form", "verify_program"]
 
 #: more chunks than this in all buffers are not executed
 MAX_CHUNKS = 1 << 25
@@ -66,20 +62,6 @@ def verify_program(
 def verify_form(program: Program) -> Report:
     """Run the checks without execution: ``structure``, ``bounds`` and ``matched``, up to the first that fails."""
     return Report("program", program.collective.kind, program.num_ranks, tuple(_form(program, ())))
-
-
-def adds_once(program: AnyProgram) -> bool:
-    """Return whether a verified program adds every contribution once, so that it is correct for any operation.
-
-    Otherwise it is correct only for the operation of its collective, which is idempotent.
-    """
-    if not program.collective.idempotent:
-        return True
-    if isinstance(program, SymmetricProgram):
-        return template_adds_once(program)
-    strict = attrs.evolve(program, collective=attrs.evolve(program.collective, op="sum"))
-    finished = execute(strict).finished
-    return not evaluate(strict, layout(strict, False), finished, partners(strict)).problem
 
 
 def _checks(program: Program, modes: Sequence[bool], fifo_depth: int | None, split: int | None) -> Iterator[Check]:

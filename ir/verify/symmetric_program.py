@@ -21,6 +21,7 @@ from ..symmetric import TEMPLATE_KINDS, SymmetricSchedule
 from ..symmetric_program import SymmetricProgram
 from ..validate import flaws
 from ._products import products_agree
+from .program import verify_program
 from .report import Check, Report
 
 __all__ = ["template_adds_once", "template_strayed", "verify_symmetric_program"]
@@ -43,10 +44,6 @@ def verify_symmetric_program(program: SymmetricProgram) -> Report:
 
 def template_adds_once(program: SymmetricProgram) -> bool:
     """Return whether a verified program adds every contribution once, so that it is correct for any operation."""
-    if program.width == program.num_ranks:
-        from .program import adds_once
-
-        return adds_once(program.unfold())
     return not program.collective.idempotent or _Values(program, False).run(strict=True) == ""
 
 
@@ -130,8 +127,6 @@ def _listed_checks(program: SymmetricProgram) -> Iterator[Check]:
     The runs of a message follow each other in one threadblock, and whatever waits for it waits for the last. So what is
     ordered by runs is ordered by messages too, and both have the same results. Messages are matched as they are.
     """
-    from .program import verify_program
-
     yield _check("matched", _unmatched(program), _messages(program))
     execution = execute(program.batched)
     stuck = execution.deadlock.describe(program.batched) if execution.deadlock else ""
