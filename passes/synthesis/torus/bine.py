@@ -15,7 +15,7 @@ import numpy as np
 
 from collc.ir.spec import Problem
 
-from .base import TorusPass, exchange, scattered
+from .base import TEMPLATE, TorusPass, exchange, scattered
 from .build import Plan, to_messages
 from .lines import Line, tree_line, with_guest
 from .peers import swing_peers
@@ -52,6 +52,8 @@ class Bine(TorusPass):
         default="doubling",
         metadata={"help": "distances of a reduction double or halve; those of a broadcast the reverse"},
     )
+
+    template: bool | None = attrs.field(default=None, metadata=TEMPLATE)
 
     def plans_by_size(self, ir: Problem) -> bool:
         return self.variant == "auto" and ir.collective.kind == "allreduce"

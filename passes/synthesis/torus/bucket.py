@@ -17,7 +17,7 @@ import attrs
 
 from collc.ir.spec import Problem
 
-from .base import TorusPass
+from .base import TEMPLATE, TorusPass
 from .build import Plan
 from .chunks import ScatteredPart, Stage
 from .lines import ring_line
@@ -36,6 +36,7 @@ class Bucket(TorusPass):
     summary: ClassVar[str] = "allreduce, reduce-scatter, allgather by rings along one torus dimension after another"
 
     shape: str | None = attrs.field(default=None, metadata={"help": "the sizes of the torus, such as `8x8`"})
+    template: bool | None = attrs.field(default=None, metadata=TEMPLATE)
 
     def _plan(self, ir: Problem) -> Plan:
         shape = logical_shape(ir.topology, self.shape)

@@ -81,6 +81,11 @@ class _Ring:
         at = np.arange(self.size)
         return self.size - 1 - (at[None, :] - at[:, None]) * self.direction % self.size
 
+    @cached_property
+    def to(self) -> Array:
+        at = np.arange(self.size)
+        return np.where(at[None, :] == at[:, None], -1, ((at + self.direction) % self.size)[:, None])
+
     def sends(self, substep: int) -> tuple[Array, Array, Array]:
         a = np.arange(self.size)
         return a, (a + self.direction * (self.size - 1 - substep)) % self.size, (a + self.direction) % self.size
@@ -115,6 +120,13 @@ class _ShortRing(_Ring):
         up = (np.arange(self.size)[None, :] - np.arange(self.size)[:, None]) % self.size
         when: Array = self.substeps - np.minimum(up, self.size - up)
         return when
+
+    @cached_property
+    def to(self) -> Array:
+        at = np.arange(self.size)
+        up = (at[None, :] - at[:, None]) % self.size
+        way = np.where(2 * up == self.size, self.direction, np.where(2 * up < self.size, 1, -1))
+        return np.where(up == 0, -1, (at[:, None] + way) % self.size)
 
     def sends(self, substep: int) -> tuple[Array, Array, Array]:
         a, away = np.arange(self.size), self.substeps - substep

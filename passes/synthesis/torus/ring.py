@@ -25,7 +25,7 @@ from collc.ir.topology import Topology
 
 from ...base import remark
 from ...ranges import Range
-from .base import TorusPass
+from .base import TEMPLATE, TorusPass
 from .box_rings import box_rings
 from .box_routing import BoxRouter
 from .build import Plan
@@ -64,6 +64,7 @@ class Ring(TorusPass):
         },
     )
     shape: str | None = attrs.field(default=None, metadata={"help": "the sizes of the torus, such as `8x8`"})
+    template: bool | None = attrs.field(default=None, metadata=TEMPLATE)
 
     def _plan(self, ir: Problem) -> Plan:
         boxes = self._boxes(ir.topology)

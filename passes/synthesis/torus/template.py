@@ -48,11 +48,15 @@ def group_of(plan: Plan) -> Acting | None:
 def _shape(plan: Plan) -> tuple[int, ...] | None:
     """Return the sizes of the torus of all parts, which are scattered; None for other parts and networks."""
     by, shapes = plan.router, {part.shape for part in plan.parts}
-    scattered = all(isinstance(part, ScatteredPart) and part.place is None for part in plan.parts)
+    scattered = all(isinstance(part, ScatteredPart) and _in_order(part.place) for part in plan.parts)
     if not (scattered and len(shapes) == 1 and isinstance(by, GridRouter) and all(by.grid.wraps)):
         return None
     shape = shapes.pop()
     return shape if shape == by.grid.shape else None
+
+
+def _in_order(place: Array | None) -> bool:
+    return place is None or np.array_equal(place, np.arange(len(place)))
 
 
 def _moves_lines(plan: Plan, group: Group) -> bool:
@@ -69,9 +73,15 @@ def _moves_line(line: Line, mirrored: bool) -> bool:
     sends = line.to >= 0
     # ways of the same length: even coordinates take one, odd ones the other, which translations do not swap
     tied = size > 2 and bool((sends & (np.abs(line.to.astype(np.int64) - at[:, None]) * 2 == size)).any())
-    if tied and not mirrored:
+    if (tied and not mirrored) or not _is_sorted(line):
         return False
     return all(_is_moved(line, sends, group.multiply(element, at)) for element in (1, 2 % size))
+
+
+def _is_sorted(line: Line) -> bool:
+    """Return whether the sends of each substep are listed by coordinate, then by shard, as a template unfolds."""
+    sends = (line.sends(substep) for substep in range(line.substeps))
+    return not any((np.diff(a.astype(np.int64) * line.size + b) < 0).any() for a, b, _ in sends)
 
 
 def _is_moved(line: Line, sends: Array, image: Array) -> bool:

@@ -1,4 +1,4 @@
-"""C files of Swing and Trivance that list rank 0 and a group of reflections: read back, faults, calls on a real MPI."""
+"""C files of torus algorithms that list rank 0 and a group: read back, faults, calls on a real MPI."""
 
 from __future__ import annotations
 
@@ -21,19 +21,26 @@ from collc.ir.symmetric_program import SymmetricProgram
 from collc.ir.verify import Report
 from collc.passes.lowering.template import lower_template
 from collc.passes.schedule.discretize import Discretize
+from collc.passes.synthesis.torus.bine import Bine
+from collc.passes.synthesis.torus.bucket import Bucket
+from collc.passes.synthesis.torus.ring import Ring
 from collc.passes.synthesis.torus.swing import Swing
 from collc.passes.synthesis.torus.trivance import Trivance
 
-CASES = (("swing", "torus(4, 4)"), ("swing", "torus(12)"), ("swing", "torus(2, 6)"), ("trivance", "torus(3, 5)"))
+CASES = (
+    ("swing", "torus(4, 4)"), ("ring", "biring(9)"), ("bucket", "torus(3, 4)"), ("bine", "torus(8)"),
+    ("swing", "torus(12)"), ("swing", "torus(2, 6)"), ("trivance", "torus(3, 5)"),
+)  # fmt: skip
+ALGORITHMS = {"swing": Swing, "trivance": Trivance, "ring": Ring, "bucket": Bucket, "bine": Bine}
 TABLES = (
-    "algorithm_moves", "piece_src", "piece_count", "step_count", "block_send_peer", "block_recv_peer", "wait_step",
+    "algorithm_moves", "piece_place", "piece_count", "step_count", "block_send_peer", "block_recv_peer", "wait_step",
     "word_generator", "word_rest", "generator_times",
 )  # fmt: skip
 
 
 def program_of(scheduler: str, net: str, kind: str) -> SymmetricProgram:
     topology = collc.topology(net)
-    this = Swing(template=True) if scheduler == "swing" else Trivance(template=True)
+    this = ALGORITHMS[scheduler](template=True)
     found = Discretize(templates=True).run(this.run(Problem(topology, Collective(kind, topology.num_ranks))))
     assert isinstance(found, SymmetricSchedule)
     program = lower_template(found)
@@ -69,7 +76,7 @@ def test_a_changed_number_is_found(table: str) -> None:
 
 
 @pytest.mark.needs("mpi")
-@pytest.mark.parametrize(("scheduler", "net"), CASES if EXHAUSTIVE else CASES[:1])
+@pytest.mark.parametrize(("scheduler", "net"), CASES if EXHAUSTIVE else CASES[:3])
 def test_calls_on_a_real_mpi(scheduler: str, net: str, mpich: Mpi, tmp_path: Path) -> None:
     built = Built(mpich, [program_of(scheduler, net, kind) for kind in SYMMETRIC_KINDS], tmp_path)
     assert right(built.run(counts=(0, 5, 1000), dtypes=("float64",), ops=("sum", "user"))) > 0

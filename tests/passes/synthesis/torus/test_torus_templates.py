@@ -1,4 +1,4 @@
-"""Swing and Trivance as templates: unfolded, they are the schedules that list all ranks."""
+"""Torus algorithms as templates: unfolded, they are the schedules that list all ranks."""
 
 from __future__ import annotations
 
@@ -31,11 +31,15 @@ from collc.passes.lowering.template import lower_template
 from collc.passes.schedule.discretize import Discretize
 from collc.passes.schedule.reverse import Reverse
 from collc.passes.synthesis.torus.base import TorusPass
+from collc.passes.synthesis.torus.bine import Bine
+from collc.passes.synthesis.torus.bucket import Bucket
+from collc.passes.synthesis.torus.ring import Ring
 from collc.passes.synthesis.torus.swing import Swing
 from collc.passes.synthesis.torus.trivance import Trivance
 
 ALGORITHMS: tuple[TorusPass, ...] = (
     Swing(), Swing(ports=1), Swing(reparent=True), Swing(reparent=False), Trivance(), Trivance(variant="bandwidth"),
+    Bucket(), Ring(), Ring(schedule="bfb"), Bine(), Bine(variant="bandwidth"),
 )  # fmt: skip
 
 
