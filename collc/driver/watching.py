@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from collc.ir.diagnostic import CollcError, Diagnostic, Kind, error
 from collc.ir.levels import Executable
@@ -36,6 +36,7 @@ class Progress(Protocol):
         """Take a report of progress."""
 
 
+@runtime_checkable
 class Cancel(Protocol):
     """The type of ``cancel=``: an object with ``is_set()``, such as ``threading.Event``.
 
@@ -125,7 +126,7 @@ def watching(progress: Progress | None, cancel: Cancel | None) -> Iterator[Watch
         return
     if progress is not None and not callable(progress):
         raise _refused("progress", progress, "a function of a text and two numbers")
-    if cancel is not None and not callable(getattr(cancel, "is_set", None)):
+    if cancel is not None and not isinstance(cancel, Cancel):
         raise _refused("cancel", cancel, "an object with is_set(), such as threading.Event()")
     watch = Watch(progress, cancel)
     try:
