@@ -125,8 +125,8 @@ class _ShortRing(_Ring):
     def to(self) -> Array:
         at = np.arange(self.size)
         up = (at[None, :] - at[:, None]) % self.size
-        way = np.where(2 * up == self.size, self.direction, np.where(2 * up < self.size, 1, -1))
-        return np.where(up == 0, -1, (at[:, None] + way) % self.size)
+        direction = np.where(2 * up == self.size, self.direction, np.where(2 * up < self.size, 1, -1))
+        return np.where(up == 0, -1, (at[:, None] + direction) % self.size)
 
     def sends(self, substep: int) -> tuple[Array, Array, Array]:
         a, away = np.arange(self.size), self.substeps - substep
