@@ -89,7 +89,7 @@ def listing(kind: str, name: str | None = None) -> Table:
     ``workloads``. Raises CollcError for another kind or an unknown name.
 
     >>> [row["name"] for row in listing("schedulers", "ring").rows]
-    ['schedule', 'rings', 'shape']
+    ['schedule', 'rings', 'shape', 'template']
     """
     from .tools.listing import listing as listed
 
