@@ -78,8 +78,11 @@ class Group(ABC):
 
 
 @frozen
-class Translations(Group):
-    """The abelian group of vectors modulo ``shape``, last coordinate fastest; one size makes a cyclic group."""
+class _Vectors(Group):
+    """A group whose elements are numbered as the vectors modulo ``shape``, last coordinate fastest.
+
+    Each coordinate is an element of a group of its own: ``_product`` and ``_inverse`` are those of one coordinate.
+    """
 
     shape: tuple[int, ...]
 
@@ -87,12 +90,20 @@ class Translations(Group):
     def order(self) -> int:
         return prod(self.shape)
 
+    @staticmethod
+    @abstractmethod
+    def _product(a: Array, b: Array, size: int) -> Array: ...
+
+    @staticmethod
+    @abstractmethod
+    def _inverse(a: Array, size: int) -> Array: ...
+
     def multiply(self, a: Array | int, b: Array | int) -> Array:
         a, b = np.asarray(a, dtype=np.int64), np.asarray(b, dtype=np.int64)
         result = np.zeros(np.broadcast(a, b).shape, dtype=np.int64)
         weight = 1
         for size in reversed(self.shape):
-            result += ((a // weight % size) + (b // weight % size)) % size * weight
+            result += self._product(a // weight % size, b // weight % size, size) * weight
             weight *= size
         return result
 
@@ -101,9 +112,22 @@ class Translations(Group):
         result = np.zeros(a.shape, dtype=np.int64)
         weight = 1
         for size in reversed(self.shape):
-            result += -(a // weight) % size * weight
+            result += self._inverse(a // weight % size, size) * weight
             weight *= size
         return result
+
+
+@frozen
+class Translations(_Vectors):
+    """The abelian group of vectors modulo ``shape``, last coordinate fastest; one size makes a cyclic group."""
+
+    @staticmethod
+    def _product(a: Array, b: Array, size: int) -> Array:
+        return (a + b) % size
+
+    @staticmethod
+    def _inverse(a: Array, size: int) -> Array:
+        return -a % size
 
     @property
     def expression(self) -> str:
@@ -111,42 +135,25 @@ class Translations(Group):
 
 
 @frozen
-class Mirrored(Group):
+class Mirrored(_Vectors):
     """The group that moves a torus of even sizes as the peers of Swing do; numbers are vectors modulo ``shape``.
 
     In each coordinate an even element a moves x to a + x, an odd one to a - x. So even coordinates move up where odd
     ones move down. In one dimension of size n it is the dihedral group of order n, numbered by the images of 0.
     """
 
-    shape: tuple[int, ...]
-
     def __attrs_post_init__(self) -> None:
         if any(size < 2 or size % 2 for size in self.shape):
             raise ValueError(f"found sizes {', '.join(map(str, self.shape))}, needed even ones of at least 2")
 
-    @property
-    def order(self) -> int:
-        return prod(self.shape)
+    @staticmethod
+    def _product(a: Array, b: Array, size: int) -> Array:
+        return (a + (1 - 2 * (a % 2)) * b) % size
 
-    def multiply(self, a: Array | int, b: Array | int) -> Array:
-        a, b = np.asarray(a, dtype=np.int64), np.asarray(b, dtype=np.int64)
-        result = np.zeros(np.broadcast(a, b).shape, dtype=np.int64)
-        weight = 1
-        for size in reversed(self.shape):
-            by, at = a // weight % size, b // weight % size
-            result += (by + (1 - 2 * (by % 2)) * at) % size * weight
-            weight *= size
-        return result
-
-    def inverse(self, a: Array | int) -> Array:
-        a = np.asarray(a, dtype=np.int64)
-        result = np.zeros(a.shape, dtype=np.int64)
-        weight = 1
-        for size in reversed(self.shape):
-            by = a // weight % size
-            result += np.where(by % 2, by, -by % size) * weight
-            weight *= size
-        return result
+    @staticmethod
+    def _inverse(a: Array, size: int) -> Array:
+        inverse: Array = np.where(a % 2, a, -a % size)
+        return inverse
 
     @property
     def expression(self) -> str:

@@ -61,7 +61,10 @@ def allowance(program: Program) -> Allowance:
 
 
 def messages_allowance(program: SymmetricProgram) -> Allowance:
-    """Return the same for the messages of the first ranks of a symmetric program, each of one or more runs."""
+    """Return the same for the messages of the first ranks of a symmetric program; their images need the same.
+
+    A message of several runs is sent from a slot and arrives in one.
+    """
     plain = _OfRuns(program, False, frozenset()).run()
     if program.collective.kind not in _OVERLAID:
         return _combine([plain], plain.copied)

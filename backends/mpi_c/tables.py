@@ -17,7 +17,7 @@ from collc.ir.symmetric_program import AnyProgram, SymmetricProgram
 from collc.ir.verify import adds_once
 
 from .pieces import ENDS, Pieces, pieces_of
-from .progress import Allowance, allowance
+from .progress import Allowance, allowance, messages_allowance
 from .rooted import TITLE as ROOTS_TITLE
 from .rooted import Rooted, root_columns
 from .scratch import Segments, is_counted, is_whole, lay_out, span
@@ -26,7 +26,6 @@ from .templates import (
     algorithm_columns,
     messages_of,
     shards_in_scratch,
-    template_allowance,
     word_columns,
 )
 
@@ -195,7 +194,7 @@ class _Ready:
     def of(cls, program: AnyProgram) -> _Ready:
         twice = not adds_once(program)
         if isinstance(program, SymmetricProgram):
-            group, messages, allowed = GroupTables.of(program), messages_of(program), template_allowance(program)
+            group, messages, allowed = GroupTables.of(program), messages_of(program), messages_allowance(program)
             _require_channels(messages)
             pieces = pieces_of(program)
             return cls(messages, program.collective, shards_in_scratch(program), allowed, twice, group, pieces)

@@ -11,12 +11,11 @@ from collc.ir.program import Buffer, Program
 from collc.ir.ragged import ranges, starts
 from collc.ir.symmetric_program import SymmetricProgram
 
-from .progress import Allowance, messages_allowance
 from .scratch import Segments, is_whole
 from .words import NO_WORDS, Words, shape_of, words_of
 
 __all__ = [
-    "GroupTables", "algorithm_columns", "messages_of", "shards_in_scratch", "template_allowance", "word_columns",
+    "GroupTables", "algorithm_columns", "messages_of", "shards_in_scratch", "word_columns",
 ]  # fmt: skip
 
 
@@ -108,11 +107,3 @@ def shards_in_scratch(program: SymmetricProgram) -> Segments:
     shards = -(-cells // chunks)
     first = ranges(np.zeros_like(shards), shards) * chunks
     return Segments(starts(shards), first, np.zeros(len(first), dtype=np.int64), cells)
-
-
-def template_allowance(program: SymmetricProgram) -> Allowance:
-    """Return what the engine must give to the blocks of the first ranks; their images need the same.
-
-    A message of several pieces is sent from a slot and arrives in one.
-    """
-    return messages_allowance(program)
