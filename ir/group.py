@@ -148,7 +148,8 @@ class Mirrored(_Vectors):
 
     @staticmethod
     def _product(a: Array, b: Array, size: int) -> Array:
-        return (a + (1 - 2 * (a % 2)) * b) % size
+        product: Array = (a + (1 - 2 * (a % 2)) * b) % size
+        return product
 
     @staticmethod
     def _inverse(a: Array, size: int) -> Array:
