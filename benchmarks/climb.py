@@ -1,4 +1,4 @@
-"""Search graphs with links both ways by a compiled climb, and merge what is better into a database of `collc find`.
+"""Search networks by a compiled climb, and merge what is better into a database of `collc find`.
 
     python benchmarks/climb.py lifts -d 6 -n 5..2001 --database my/      # polycirculants
     python benchmarks/climb.py turned -d 4 -n 5..2001 --database my/     # those that a turn of the ring keeps
@@ -6,6 +6,10 @@
     python benchmarks/climb.py complete -d 3 -n 5..2001 --database my/   # all of few links, or circulants
     python benchmarks/climb.py inserted -d 6 -n 5..2001 --database my/   # a node or two more than a row has
     python benchmarks/climb.py exchanges -d 3 -n 34..201 --database my/  # any networks, by exchanges of links' ends
+    python benchmarks/climb.py directed -d 4 -n 6..2001 --database my/   # links one way: polycirculants
+    python benchmarks/climb.py led -d 4 -n 7..2001 --database my/        # links one way: a node more than a row has
+
+All but the last two have links both ways.
 
 The searches of the finder, in C: some hundred thousand evaluations a second. It needs a C compiler (``CC``). First it
 looks for fewer steps than the database has, then for less bandwidth time within as many, and for fewer steps at the
@@ -30,6 +34,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from climbs.cayley import GENERAL, Cayley, Elements
 from climbs.compiled import PERIOD
+from climbs.directed import Directed, light
 from climbs.exchanges import Exchanges
 from climbs.inserted import Inserted, bases
 from climbs.polycirculants import Polycirculants
@@ -43,6 +48,8 @@ from collc.tools.finding_database import file_of, merged
 
 __all__ = ["main"]
 
+_ONE_WAY = ("directed", "led")
+_FAMILIES = ("lifts", "turned", "cayley", "complete", "inserted", "exchanges", *_ONE_WAY)
 _WRITTEN = 50  # sizes between two writes
 
 #: nodes, degree, evaluations, the least known T_B by steps, seed
@@ -53,7 +60,7 @@ def better(found: Sequence[Row]) -> list[Row]:
     """Return what was not replaced later, with its all-to-all rates."""
     last = {row.T_L: row for row in found}
     kept = [row for row in last.values() if not any(
-        other.T_L < row.T_L and other.T_B <= row.T_B for other in last.values())]  # fmt: skip
+        other.T_L < row.T_L and other.allreduce_T_B <= row.allreduce_T_B for other in last.values())]  # fmt: skip
     return [with_alltoall_rate(row, coll.topology) for row in kept]
 
 
@@ -61,10 +68,16 @@ def searched(given: argparse.Namespace, rows: dict[int, list[Row]], degree: int)
     """Yield every size with better rows."""
     # of a larger network with exchanged links, nodes are removed later
     for nodes in sorted(given.nodes, reverse=given.family == "exchanges"):
-        if nodes <= 2 * degree or nodes * degree % 2:
-            continue
-        both = sorted((row for row in rows.get(nodes, []) if row.bidirectional), key=lambda row: -row.T_B)
-        known = {row.T_L: row.T_B for row in both}
+        if given.family in _ONE_WAY:
+            others = sorted(rows.get(nodes, []), key=lambda row: -row.allreduce_T_B)
+            known = {row.T_L: row.allreduce_T_B / 2 for row in others}
+            if nodes <= degree + 1:
+                continue
+        else:
+            if nodes <= 2 * degree or nodes * degree % 2:
+                continue
+            both = sorted((row for row in rows.get(nodes, []) if row.bidirectional), key=lambda row: -row.T_B)
+            known = {row.T_L: row.T_B for row in both}
         found = _found(given, rows, (nodes, degree, given.evaluations, known, given.seed))
         if found:
             yield nodes, better(found)
@@ -86,6 +99,14 @@ def _found(given: argparse.Namespace, rows: dict[int, list[Row]], size: _Size) -
         else:
             cayley.complete([Translations((nodes,)), *(others if degree <= GENERAL else [])])
         return cayley.found
+    if given.family in _ONE_WAY:
+        one_way = Directed(*size)
+        if given.family == "directed":
+            one_way.lifts(range(given.least_period, min(given.periods, PERIOD) + 1))
+        else:
+            for row in light(rows.get(nodes - 1, [])):
+                one_way.inserted(row)
+        return one_way.found
     more = 1 + degree % 2  # a new node has an even number of links to others
     if given.family == "exchanges":
         exchanges, larger = Exchanges(*size), [row for row in rows.get(nodes + more, []) if row.bidirectional]
@@ -94,8 +115,7 @@ def _found(given: argparse.Namespace, rows: dict[int, list[Row]], size: _Size) -
         exchanges.exchanges(given.periods, given.tries)
         return exchanges.found
     inserted = Inserted(*size)
-    less = [row for row in rows.get(nodes - more, []) if row.bidirectional and "inserted" not in row.expression]
-    for row in bases(less):
+    for row in bases([row for row in rows.get(nodes - more, []) if row.bidirectional]):
         inserted.inserted(row, more)
     return inserted.found
 
@@ -109,7 +129,7 @@ def sizes_of(text: str) -> list[int]:
 def main(words: Sequence[str] | None = None) -> int:
     """Search the sizes of a degree."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("family", choices=("lifts", "turned", "cayley", "complete", "inserted", "exchanges"))
+    parser.add_argument("family", choices=_FAMILIES)
     parser.add_argument("-d", "--degree", type=int, required=True)
     parser.add_argument("-n", "--nodes", type=sizes_of, required=True)
     parser.add_argument("--database", required=True)

@@ -1,11 +1,12 @@
-/* Climb to graphs with links both ways of few steps and little bandwidth time; climb.py runs it.
+/* Climb to graphs of few steps and little bandwidth time; climb.py runs it.
  *
  * As in the finder, a cost is the number of steps T_L and the load: the loads of the busiest link of all steps, in
  * units of 1 / lcm(1 .. d). A climb changes a graph at random. It keeps a change unless more pairs of nodes are further
  * apart than the target, or, once there are none, the load grows. Graphs are
  *  - Cayley graphs: of a set of elements closed under inverses, by a table of products,
  *  - polycirculants: links of m nodes, repeated by shifts, with the nodes within t steps as bits of words,
- *  - any base with nodes in the middle of some of its cables,
+ *  - directed polycirculants: the same with links one way; their load is that of an allgather and a reduce-scatter,
+ *  - any base with nodes in the middle of some of its cables, or of links one way,
  *  - networks of any links, or those that a shift keeps, by exchanges of the ends of two cables.
  */
 #include <stdint.h>
@@ -500,6 +501,94 @@ int64_t climb_lift(int n, int m, int d, int target, int evaluations, int patienc
     return least;
 }
 
+/* ---- directed polycirculants: links one way, d out of each class and d into each */
+
+/* Set the neighbours that data come from, or for a reduce-scatter those it goes to. */
+static void directed(const Lift *lift, int n, int m, int back)
+{
+    int count[PERIOD] = {0};
+    for (int i = 0; i < lift->count; i++) {
+        Link one = lift->link[i];
+        int up = m * one.v, at = back ? one.a : one.b;
+        like[at][count[at]] = back ? one.b : one.a;
+        shift[at][count[at]++] = back || !up ? up : n - up;
+    }
+}
+
+/* Whether a link ends where it starts, or where another one from there does. */
+static int doubtful(const Lift *lift)
+{
+    for (int i = 0; i < lift->count; i++) {
+        Link one = lift->link[i];
+        if (one.a == one.b && !one.v) return 1;
+        for (int j = 0; j < i; j++) {
+            Link two = lift->link[j];
+            if (one.a == two.a && one.b == two.b && one.v == two.v) return 1;
+        }
+    }
+    return 0;
+}
+
+static void drawn_directed(int n, int m, int d, Lift *lift)
+{
+    int ends[PERIOD * LINKS], count = m * d;
+    for (int i = 0; i < count; i++) {
+        int other = below(i + 1);
+        ends[i] = ends[other], ends[other] = i / d;
+    }
+    for (int i = 0; i < count; i++) lift->link[i] = (Link){i / d, ends[i], below(n / m), 0};
+    lift->count = count;
+}
+
+/* Move a link by other periods, or exchange the heads of two links. */
+static void change_directed(int n, int m, Lift *lift)
+{
+    Link *one = &lift->link[below(lift->count)], *two = &lift->link[below(lift->count)];
+    one->v = below(n / m);
+    if (one == two || below(5) < 3) return;
+    int end = one->b;
+    one->b = two->b, two->b = end, two->v = below(n / m);
+}
+
+/* As climb_lift, for directed polycirculants; loads are the sum of an allgather's and a reduce-scatter's. */
+int64_t climb_directed(int n, int m, int d, int target, int evaluations, int patience, uint64_t seed, BestLift *best)
+{
+    static Lift now, lift;
+    int64_t value = FAR, least = FAR, scale;
+    int waited = 0, steps;
+    prepare(d);
+    state = seed, scale = 2 * (unit * n + 1);
+    int64_t optimum = unit / d * (n - 1);
+    for (int spent = 0; spent < evaluations; spent++) {
+        int fresh = value == FAR || waited > patience;
+        if (fresh) drawn_directed(n, m, d, &lift);
+        else lift = now, change_directed(n, m, &lift);
+        if (doubtful(&lift)) continue;
+        directed(&lift, n, m, 0);
+        int64_t missing = spread(n, m, d, target, &steps, fresh ? FAR : value / scale), found = missing * scale;
+        if (!missing) {
+            int64_t known = best[steps].load, bound = fresh ? FAR - 1 : value, most = bound > known ? bound : known - 1;
+            int64_t there = lift_load(n, m, d, steps, most == FAR - 1 ? most : most - optimum);
+            found = FAR;
+            if (there < FAR) {
+                directed(&lift, n, m, 1);
+                spread(n, m, d, target, &steps, FAR);
+                int64_t back = lift_load(n, m, d, steps, most - there);
+                if (back < FAR) found = there + back;
+            }
+            for (int t = steps; t < STEPS && found < best[t].load; t++) {
+                best[t].load = found, best[t].lift.count = 0;
+                if (t == steps) best[t].lift = lift;
+            }
+            if (found == 2 * optimum) return -1;
+        }
+        waited = fresh || found < value ? 0 : waited + 1;
+        if (fresh || found <= value) value = found, now = lift;
+        if (value < least) least = value;
+    }
+    return least;
+}
+
 /* ---- networks of any links: the neighbours of all nodes, which a shift by m nodes keeps */
 
 static int heads[SMALL][LINKS];
@@ -624,6 +713,65 @@ int64_t insert(int n, int more, int d, const int *base, int target, int evaluati
         }
         value = found;
         memcpy(cables, cut, ends * sizeof *cut);
+    }
+    return load;
+}
+
+/* Lead the links of a base of n - 1 nodes, whose tails and heads are in `cut`, through a new node. Neighbours are heads;
+ * with `back`, where the base has the tails, tails. */
+static void lead_one_way(int n, int d, const int *base, const int *cut, int back)
+{
+    for (int u = 0; u < n - 1; u++) memcpy(heads[u], base + u * d, d * sizeof *base);
+    for (int i = 0; i < d; i++) {
+        int one = cut[2 * i + back], two = cut[2 * i + !back];
+        heads[n - 1][i] = two;
+        for (int k = 0; k < d; k++)
+            if (heads[one][k] == two) heads[one][k] = n - 1;
+    }
+}
+
+/* Whether two links that are cut have the same tail, or the same head. */
+static int shared(const int *cut, int d)
+{
+    for (int i = 0; i < d; i++)
+        for (int j = 0; j < i; j++)
+            if (cut[2 * i] == cut[2 * j] || cut[2 * i + 1] == cut[2 * j + 1]) return 1;
+    return 0;
+}
+
+/* As insert, for one new node in the middle of d links one way: `out` has the heads of a base of n - 1 nodes, `in` the
+ * tails. The load is the sum of an allgather's and a reduce-scatter's. */
+int64_t insert_one_way(int n, int d, const int *out, const int *in, int target, int evaluations, int loads,
+                       uint64_t seed, int *steps, int *links)
+{
+    int64_t value = FAR, load = FAR;
+    int t;
+    prepare(d);
+    state = seed;
+    while (evaluations-- && loads) {
+        int cut[2 * LINKS], first = value == FAR ? 0 : below(d), last = value == FAR ? d : first + 1;
+        memcpy(cut, links, 2 * d * sizeof *cut);
+        for (int i = first; i < last; i++) {
+            cut[2 * i] = below(n - 1);
+            cut[2 * i + 1] = out[cut[2 * i] * d + below(d)];
+        }
+        if (shared(cut, d)) continue;
+        lead_one_way(n, d, in, cut, 1);
+        int64_t found = unreached(n, n, d, target, value);
+        if (found > value) continue;
+        if (!found) {
+            int64_t there = whole_load(n, n, d, target, load, &t), both = FAR;
+            loads--;
+            if (there < FAR) {
+                lead_one_way(n, d, out, cut, 0);
+                int64_t back = whole_load(n, n, d, target, load - there, &t);
+                if (back < FAR) both = there + back;
+            }
+            if (both > load) continue;
+            load = both, *steps = t;
+        }
+        value = found;
+        memcpy(links, cut, 2 * d * sizeof *cut);
     }
     return load;
 }

@@ -54,6 +54,10 @@ def library() -> ctypes.CDLL:
     number, pointer = ctypes.c_int, ctypes.c_void_p
     loaded.climb_cayley.argtypes = [pointer, pointer, *[number] * 6, ctypes.c_uint64, pointer, pointer, number]
     loaded.climb_lift.argtypes = [*[number] * 6, ctypes.c_uint64, pointer, pointer, pointer]
+    loaded.climb_directed.argtypes = [*[number] * 6, ctypes.c_uint64, pointer]
+    loaded.insert_one_way.argtypes = [
+        number, number, pointer, pointer, *[number] * 3, ctypes.c_uint64, pointer, pointer,
+    ]  # fmt: skip
     loaded.insert.argtypes = [*[number] * 3, pointer, *[number] * 3, ctypes.c_uint64, pointer, pointer]
     large = ctypes.c_int64
     loaded.exchange.argtypes = [
@@ -61,6 +65,9 @@ def library() -> ctypes.CDLL:
     ]  # fmt: skip
     loaded.try_sets.argtypes = [pointer, number, number, pointer, ctypes.c_int64, number, pointer]
     loaded.try_sets.restype = None
-    for function in (loaded.climb_cayley, loaded.climb_lift, loaded.insert, loaded.exchange):
+    for function in (
+        loaded.climb_cayley, loaded.climb_lift, loaded.climb_directed, loaded.insert, loaded.insert_one_way,
+        loaded.exchange,
+    ):  # fmt: skip
         function.restype = ctypes.c_int64
     return loaded

@@ -10,10 +10,12 @@ import numpy as np
 from collc.frontends import coll
 from collc.passes.finder.database import Row
 
-from .compiled import LINKS, library
+from .compiled import LINKS, STEPS, library
 from .search import SLACK, Search
 
 __all__ = ["Inserted", "bases"]
+
+_INSERTED = 3  # times that nodes are inserted into one base, one after another
 
 
 class Inserted(Search):
@@ -46,7 +48,15 @@ class Inserted(Search):
 
 
 def bases(rows: Sequence[Row]) -> list[Row]:
-    """Return the rows that nodes are inserted into: the one of the fewest steps, and the one of the least T_B."""
-    fastest = [min(rows, key=lambda row: (row.T_L, row.T_B, row.expression))] if rows else []
-    lightest = [min(rows, key=lambda row: (row.T_B, row.T_L, row.expression))] if rows else []
-    return fastest + [row for row in lightest if row not in fastest]
+    """Return the rows that nodes are inserted into: the one of the fewest steps, and the one of the least T_B.
+
+    Rows with inserted nodes are among them only if they take fewer steps than all others.
+    """
+    plain = [row for row in rows if "inserted" not in row.expression]
+    least = min((row.T_L for row in plain), default=STEPS)
+    nested = [row for row in rows if row.T_L < least and row.expression.count("inserted") < _INSERTED]
+    found: list[Row] = []
+    for some in (nested, plain):
+        found += [min(some, key=lambda row: (row.T_L, row.T_B, row.expression))] if some else []
+    lightest = [min(plain, key=lambda row: (row.T_B, row.T_L, row.expression))] if plain else []
+    return found + [row for row in lightest if row not in found]

@@ -440,6 +440,7 @@ def search(
 
 
 def _shown(task: Task) -> str:
-    what = {"line": "line graphs", "lifts": "polycirculants"}.get(task.kind)
+    lifts = "polycirculants" if task.bidirectional else "directed polycirculants"
+    what = {"line": "line graphs", "lifts": lifts}.get(task.kind)
     what = what or ("Cayley graphs" if task.bidirectional else "Cayley digraphs")
     return f"{task.nodes} nodes: {what}"

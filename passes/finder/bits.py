@@ -27,7 +27,7 @@ __all__ = ["MOST_LINKS", "Balls", "balls", "bits_cost", "bits_diameter", "period
 #: links of a node up to which all sets of links are tried
 MOST_LINKS = 8
 #: the families whose graphs look the same after a shift: a set of offsets for each of the first ranks
-_PERIODIC = ("polycirculant",)
+_PERIODIC = ("polycirculant", "directed_polycirculant")
 
 
 @attrs.frozen

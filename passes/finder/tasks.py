@@ -1,13 +1,14 @@
 """The search for one size and degree as tasks, which processes or the workers of a cluster share.
 
 First come the Cayley digraphs of the size, and of the sizes whose line graphs have it, and the polycirculants of the
-size; each is a task. Then the bottom-up search combines their results and the bases, measures the survivors, and keeps
-the frontier. The result of a task depends only on its fields, so the number of workers does not change the result.
+size, with links both ways and one way; each is a task. Then the bottom-up search combines their results and the bases,
+measures the survivors, and keeps the frontier. The result of a task depends only on its fields, so the number of
+workers does not change the result.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Literal
 
@@ -18,8 +19,10 @@ from .bits import MOST_LINKS
 from .cayley import candidates, search_cayley
 from .database import Row, merged_frontiers
 from .digraphs import digraphs
+from .directed import search_directed, search_led
 from .exclude import NOTHING, Excluded
 from .expand import Candidate, line_of
+from .found import Found
 from .inserted import search_inserted
 from .lines import search_lines
 from .measure import Library, measure, with_alltoall_rate, with_reduce_scatter
@@ -38,7 +41,9 @@ _LINES = 8  # links of a node, up to which line graphs of many bases are tried
 @attrs.frozen
 class Task:
     """One search with a number of evaluations: of ``cayley`` digraphs of ``nodes`` ranks, of ``line`` graphs of smaller
-    ones, or of ``lifts``: polycirculants, and smaller ones with nodes inserted."""
+    ones, or of ``lifts``: polycirculants, and smaller ones with nodes inserted. All but the line graphs have links both
+    ways if ``bidirectional``.
+    """
 
     nodes: int
     degree: int
@@ -51,10 +56,9 @@ class Task:
     def run(self) -> list[Row]:
         """Return the rows that the search finds."""
         if self.kind != "cayley":
-            searches = (search_lines,) if self.kind == "line" else (search_polycirculants, search_inserted)
             return [
                 Row.of(one)
-                for search in searches
+                for search in self._searches
                 for one in search(
                     self.nodes, self.degree, evaluations=self.evaluations, seed=self.seed, exclude=self.exclude
                 )
@@ -68,6 +72,12 @@ class Task:
         return digraphs(
             candidates(self.nodes, self.degree, evaluations=self.evaluations, seed=self.seed, exclude=self.exclude)
         )
+
+    @property
+    def _searches(self) -> Sequence[Callable[..., Sequence[Found]]]:
+        if self.kind == "line":
+            return (search_lines,)
+        return (search_polycirculants, search_inserted) if self.bidirectional else (search_directed, search_led)
 
 
 def usual_evaluations(nodes: int) -> int:
@@ -90,6 +100,8 @@ def plan(
     """
     lifts = exclude.allows("polycirculant()") and _has_lifts(nodes, degree)
     tasks = [Task(nodes, degree, True, evaluations, seed, "lifts", exclude)] if lifts else []
+    if exclude.allows("directed_polycirculant()") and 1 < degree <= MOST_LINKS and nodes > degree + 1:
+        tasks.append(Task(nodes, degree, False, evaluations, seed, "lifts", exclude))
     if not exclude.allows("cayley()"):
         return tasks
     lines = exclude.allows("line()")

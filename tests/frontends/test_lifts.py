@@ -69,6 +69,31 @@ def test_of_every_link_there_is_one_each_way_and_none_is_given_twice() -> None:
     assert built(10, ((3, 7),)) is None
 
 
+@given(polycirculants())
+def test_directed_links_are_those_of_the_definition_alone(drawn: tuple[int, tuple[tuple[int, ...], ...]]) -> None:
+    n, sets = drawn
+    assume(any(sets))
+    texts = ", ".join(f"{{{', '.join(map(str, own))}}}" for own in sets)
+    net = topology(f"directed_polycirculant({n}, {texts})")
+    links = list(zip(net.src.tolist(), net.dst.tolist(), strict=True))
+    assert links == [(x, (x + a) % n) for x in range(n) for a in sets[x % len(sets)]]
+
+
+@pytest.mark.parametrize(
+    ("expression", "needed"),
+    [
+        ("directed_polycirculant(10, {1}, {2}, {3})", "needed a number that divides 10"),
+        ("directed_polycirculant(10, {}, {})", "needed at least one"),
+        ("directed_polycirculant(10, {1}, {10})", "needed one from 1 to 9"),
+        ("directed_polycirculant(10, {1, 1}, {2})", "1 twice"),
+    ],
+)
+def test_offsets_of_no_directed_polycirculant_are_refused(expression: str, needed: str) -> None:
+    with pytest.raises(CollcError) as failure:
+        topology(expression)
+    assert needed in str(failure.value)
+
+
 @pytest.mark.parametrize(
     ("base", "parts", "new", "degree"),
     [

@@ -203,6 +203,10 @@ FAMILIES: Registry[Construction] = Registry("graph family", ("families",), {
         "lifts", (Parameter("n", least=2), Parameter("offsets", "set", many=True)),
         "rank x linked to x + a and back for offsets a of set x mod m, of m sets",
     ),
+    "directed_polycirculant": Construction(
+        "lifts", (Parameter("n", least=2), Parameter("offsets", "set", many=True)),
+        "rank x linked to x + a for offsets a of set x mod m, of m sets",
+    ),
     "polarity": Construction(
         "polarities", _integers("n>=3 q>=2"),
         "generalized n-gon of order q (n 3, 4 or 6) by a polarity: 1 + q + .. + q^(n-1) ranks, diameter n-1",

@@ -21,6 +21,7 @@ EXAMPLES = {
     "subset": "subset(torus(3, 3), {0..6})", "without": "without(torus(4, 4), {3, 0 <-> 1})",
     "degraded": "degraded(torus(4, 4), {0 <-> 1}, 1/2)", "relabel": "relabel(uniring(4), {3, 1, 0, 2})",
     "inserted": "inserted(torus(4, 4), {0 <-> 1, 5 <-> 9})", "polycirculant": "polycirculant(10, {1, 2}, {4})",
+    "directed_polycirculant": "directed_polycirculant(10, {1, 4}, {2, 5})",
     "polarity": "polarity(3, 5)", "slim_fly": "slim_fly(5)", "jellyfish": "jellyfish(16, 4, 1)", 
     "xpander": "xpander(4, 4)",
     "dragonfly_plus": "dragonfly_plus(2, 2, 2, 1)", "dgx_b200": "dgx_b200(2)", "gb200_nvl72": "gb200_nvl72(2)",

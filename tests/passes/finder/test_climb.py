@@ -133,6 +133,39 @@ def test_another_search_finds_nothing_worse_and_keeps_the_bytes(folder: Path) ->
     assert before == (again / "degree-3.txt").read_bytes()
 
 
+# ---- links one way
+
+
+@pytest.fixture(scope="module")
+def one_way(folder: Path) -> Path:
+    """A folder with networks whose links go one way."""
+    folder = folder / "one-way"
+    folder.mkdir()
+    search(folder, "directed", 2, "20..27")
+    search(folder, "led", 2, "23,29")
+    search(folder, "directed", 4, "52,82", "--least-period", "1")
+    search(folder, "led", 4, "53")
+    return folder
+
+
+@pytest.mark.parametrize(("degree", "sizes"), [(2, {20, 21, 22, 23, 24, 25, 26}), (4, {52, 53, 82})])
+def test_networks_with_links_one_way_have_the_costs_that_collc_computes(
+    one_way: Path, degree: int, sizes: set[int]
+) -> None:
+    found = rows(one_way, degree)
+    assert sizes == {row.nodes for row in found}
+    for row in found:
+        assert not row_mistakes(row, collc.topology)
+        assert not row.bidirectional and row.reduce_scatter_T_B is not None and row.alltoall_rate is not None
+    assert any(row.allreduce_T_B == 2 * Fraction(row.nodes - 1, row.nodes) for row in found)
+
+
+def test_a_search_of_links_one_way_keeps_what_costs_less(one_way: Path) -> None:
+    before = (one_way / "degree-2.txt").read_bytes()
+    climb.main(("directed", "-d", "2", "-n", "20..27", "--database", f"{one_way}/", "--evaluations", "1"))
+    assert before == (one_way / "degree-2.txt").read_bytes()
+
+
 # ---- exchanges of links
 
 
