@@ -26,7 +26,7 @@ from collc.backends.mpi_c.piece_tables import runs_of
 from collc.backends.mpi_c.pieces import ENDS, pieces_of
 from collc.backends.mpi_c.reader import SourceText, read_source
 from collc.backends.mpi_c.shared_pieces import shared_pieces
-from collc.backends.mpi_c.template_tables import template_differences
+from collc.backends.mpi_c.template_tables import segment_differences, template_differences
 from collc.backends.mpi_c.templates import messages_of
 from collc.backends.mpi_c.toolchain import Mpi
 from collc.ir.program import Program
@@ -98,6 +98,18 @@ def test_two_places_that_are_swapped_are_found(table: str) -> None:
         swapped = column.copy()
         swapped[[at, at + 1]] = column[[at + 1, at]]
         assert _wrong({**numbers, table: swapped}), (table, at)
+
+
+@pytest.mark.parametrize("table", ["segment_cell", "segment_chunk", "rank_segments"])
+def test_another_segment_of_scratch_is_found(table: str) -> None:
+    program, source = _emitted()
+    numbers = source.numbers[table].copy()
+    numbers[1] += 1
+    try:
+        one = decode(attrs.evolve(source, numbers={**source.numbers, table: numbers}))[0][0]
+    except Unreadable:
+        return
+    assert next(segment_differences(program, one.first, one.cell, one.held), None) is not None
 
 
 def test_a_message_that_is_dropped_is_found() -> None:
