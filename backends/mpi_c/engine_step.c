@@ -87,7 +87,7 @@ struct engine {
 
 #if GROUPS
 #if SHARED
-/* An end of the runs of a message: its buffer, the place of the run at hand, and the way to the next. */
+/* An end of the runs of a message: its buffer, the place of the run at hand, and the distance to the next. */
 struct run_end {
     int64_t at, stride;
     int buffer;

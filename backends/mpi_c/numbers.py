@@ -68,10 +68,10 @@ _GROUPED: tuple[tuple[str, tuple[str, ...]], ...] = (
 #: those instead of pieces in files in which both ends of a message share a list
 _SHARED = (
     "Lists of the runs of messages, which both ends share: how many rows each step has (0: it is one run; else its\n"
-    " * places are its first row). A row has the chunks of a run, and the ways to it from the end of the run before,\n"
+    " * places are its first row). A row has the chunks of a run, and its distance from the end of the run before,\n"
     " * where it is read and where it is written. Of 0 chunks: these are the buffers of what follows, which begins at\n"
-    " * their beginning. Below 0: so many chunks have several runs; the next row has their number, and the ways from\n"
-    " * each to the next.",
+    " * their beginning. Below 0: the chunks of each of several runs, negated; the next row has the number of runs,\n"
+    " * and the distances from each to the next.",
     ("step_pieces", "piece_count", "piece_src", "piece_dst"),
 )
 #: that of files in which such algorithms list several ranks

@@ -133,23 +133,23 @@ def _shared_rows(
 
     ``rows`` are those of the lists, one after the other.
     """
-    owner, count, way = owners(pieces), numbers["piece_count"][rows], numbers[f"piece_{end}"][rows]
+    owner, count, distance = owners(pieces), numbers["piece_count"][rows], numbers[f"piece_{end}"][rows]
     opens, ends = first_of_group(owner), np.append(owner[1:] != owner[:-1], True)[: len(owner)]
     more = np.append(False, count[:-1] < 0)[: len(count)]  # rows that have the runs of a series
     names = (count == 0) & ~more
     if (names != (names | opens)).any() or (ends & ((count < 0) | names)).any() or (names[1:] & names[:-1]).any():
         raise Unreadable("a list of runs does not begin with their buffers, or ends before their number")
-    if (count[more] < _SERIES).any() or (names & ((way < 0) | (way >= len(Buffer)))).any():
+    if (count[more] < _SERIES).any() or (names & ((distance < 0) | (distance >= len(Buffer)))).any():
         raise Unreadable("a list of runs has a series of none, or a buffer that there is not")
     at = np.flatnonzero(~more & ~names)
     several = count[at] < 0
     chunks, after = np.abs(count[at]), np.minimum(at + 1, max(len(rows) - 1, 0))
-    times, stride = np.where(several, count[after], 1), np.where(several, way[after], 0)
+    times, stride = np.where(several, count[after], 1), np.where(several, distance[after], 0)
     enters = np.append(True, names[:-1])[: len(names)][at]
     advance = np.append(0, (times - 1) * stride + chunks)[: len(at)]
-    reached = np.cumsum(way[at] + np.where(enters, 0, advance))
+    reached = np.cumsum(distance[at] + np.where(enters, 0, advance))
     begins = np.flatnonzero(enters)
     before = np.append(0, reached)[begins]
     group = np.cumsum(enters) - 1
-    buffer = way[np.flatnonzero(names)][group]
+    buffer = distance[np.flatnonzero(names)][group]
     return owner[at], buffer, reached - before[group], chunks, times, stride, len(pieces)

@@ -96,6 +96,7 @@ class Lists:
         return self.known[key]
 
     def table(self) -> Array:
+        """Return the rows of all lists, shape (rows, columns)."""
         return np.concatenate([np.zeros((0, self.columns), dtype=np.int64), *self.parts])
 
 

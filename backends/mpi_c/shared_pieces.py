@@ -2,9 +2,9 @@
 
 In an all-to-all without a group, the pieces of a message hold few runs each, and no two messages have equal lists. So
 sender and receiver of a message have one list, with the places of both. A row has the chunks of a run, and at each end
-the way to it from the end of the run before. These are small numbers, because a message lists its runs in the order of
+its distance from the end of the run before. These are small numbers, because a message lists its runs in the order of
 the receiver's places. A row of no chunks names the buffers at both ends, which the next row enters at their beginning.
-A row of fewer than no chunks begins a series: the next row has its runs, and the ways from each to the next.
+A row of fewer than no chunks begins a series: the next row has its runs, and the distances from each to the next.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ __all__ = ["TITLE", "shared_pieces", "shares"]
 
 TITLE = (
     "Lists of the runs of messages, which both ends share: how many rows each step has (0: it is one run; else its\n"
-    " * places are its first row). A row has the chunks of a run, and the ways to it from the end of the run before,\n"
+    " * places are its first row). A row has the chunks of a run, and its distance from the end of the run before,\n"
     " * where it is read and where it is written. Of 0 chunks: these are the buffers of what follows, which begins at\n"
-    " * their beginning. Below 0: so many chunks have several runs; the next row has their number, and the ways from\n"
-    " * each to the next."
+    " * their beginning. Below 0: the chunks of each of several runs, negated; the next row has the number of runs,\n"
+    " * and the distances from each to the next."
 )
 
 _COLUMNS = ("piece_count", "piece_src", "piece_dst")

@@ -129,13 +129,16 @@ def _connections(s: SymmetricSchedule) -> _Ends:
         image: Array = group.multiply(element, number // width) * width + number % width
         return image
 
+    def moved_shard(element: Array) -> Array:
+        return s.collective.moved(shard, lambda rank: moved(element, rank))
+
     home, away = group.inverse(src // width), group.inverse(dst // width)
     ranks, channel = s.topology.num_ranks, _channels(s, home)
     channels = int(channel.max(initial=0)) + 1
     keys = ((src % width * ranks + moved(home, dst)) * channels + channel) * ranks + moved(away, src)
     named, place = np.unique(keys, return_inverse=True)
     from_rank, source = np.divmod(named, ranks)
-    sent, received = (s.collective.moved(shard, lambda rank, by=by: moved(by, rank)) for by in (home, away))
+    sent, received = moved_shard(home), moved_shard(away)
     held, sent, received = _holding(s, src % width, sent, dst % width, received)
     return _Ends(
         place.reshape(-1),

@@ -179,6 +179,14 @@ def test_files_of_messages_are_a_fraction_of_those_of_instructions() -> None:
     assert len(files[0]) < len(files[1]) / 5
 
 
+def test_files_of_all_to_alls_share_lists_and_are_smaller() -> None:
+    schedule = listed_schedule("generalized_kautz(4, 48)", "alltoall")
+    messages, listed = (MpiC().emit(Lower(listed=most).run(schedule))[0].text for most in (0, None))
+    engine = len(MpiC().emit(message_program("circulant(3, {1})", "allgather"))[0].text)
+    assert "piece_src" in messages and "piece_src" not in listed
+    assert len(messages) - engine < (len(listed) - engine) / 2
+
+
 def test_short_schedules_and_other_targets_keep_instructions() -> None:
     schedule = listed_schedule(NETS[0], "allgather")
     assert len(schedule) < MOST_LISTED and isinstance(Lower(listed=MOST_LISTED).run(schedule), Program)
