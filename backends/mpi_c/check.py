@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import TypeVar
 
 import attrs
@@ -24,7 +25,7 @@ from .reader import HeaderText, SourceText, described, read_header, read_source,
 from .rooted import NONE, read_roots, root_differences, shown_roots
 from .scratch import is_whole
 from .source import Function, Listing
-from .template_tables import template_differences, template_shortages
+from .template_tables import segment_differences, template_differences, template_shortages
 
 __all__ = ["checked", "checked_library"]
 
@@ -117,7 +118,8 @@ def _amount(program: AnyProgram) -> str:
 
 def _differences(one: Decoded, expected: AnyProgram) -> Iterator[str]:
     if isinstance(one.program, SymmetricProgram) and isinstance(expected, SymmetricProgram):
-        return template_differences(one.program, expected)
+        scratch = segment_differences(one.program, one.first, one.cell, one.held)
+        return chain(scratch, template_differences(one.program, expected))
     if isinstance(one.program, SymmetricProgram) or isinstance(expected, SymmetricProgram):
         return iter(["one lists the first ranks only, the other all ranks"])
     return differences(one, expected)

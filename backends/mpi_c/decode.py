@@ -14,7 +14,7 @@ from collc.ir.symmetric_program import AnyProgram
 
 from .cursor import Unreadable
 from .numbers import Numbers
-from .piece_tables import PIECE_COLUMNS, listed_pieces
+from .piece_tables import listed_pieces, piece_columns
 from .reader import PlanRow, SourceText
 from .scratch import is_whole
 from .template_tables import (
@@ -109,7 +109,7 @@ def _sized(source: SourceText) -> Numbers:
     _trim(found, dict.fromkeys(("segment_cell", "segment_chunk"), _last(found, "rank_segments")))
     if "algorithm_sizes" in found:
         _trim(found, {"group_sizes": int(found["algorithm_sizes"].sum()), "step_pieces": _last(found, "block_steps")})
-        _trim(found, dict.fromkeys(PIECE_COLUMNS, listed_pieces(found)))
+        _trim(found, dict.fromkeys(piece_columns(found), listed_pieces(found)))
     if "algorithm_words" in found:
         _trim(found, dict.fromkeys(("algorithm_words", "algorithm_times"), len(found["algorithm_sizes"])))
         _trim(found, word_sizes(found))

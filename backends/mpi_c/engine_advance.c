@@ -29,7 +29,11 @@ static int hand_over(struct engine *engine, struct block *block)
 static int pack_pieces(const struct call *call, struct work *work)
 {
     struct place src, dst, slot = work->slot;
+#if SHARED
+    struct run run = {0};
+#else /* SHARED */
     struct run run = {0, 0, 0};
+#endif /* SHARED */
     int error = MPI_SUCCESS;
 
     while (error == MPI_SUCCESS && next_run(call, work, &run, &src, &dst)) {
@@ -44,7 +48,11 @@ static int pack_pieces(const struct call *call, struct work *work)
 static int pieces_being_sent(const struct engine *engine, const struct work *work)
 {
     struct place src, dst;
+#if SHARED
+    struct run run = {0};
+#else /* SHARED */
     struct run run = {0, 0, 0};
+#endif /* SHARED */
 
     while (next_run(engine->call, work, &run, &src, &dst))
         if (run.elements > 0 && being_sent(engine, &dst))
@@ -56,7 +64,11 @@ static int pieces_being_sent(const struct engine *engine, const struct work *wor
 static int unpack_pieces(const struct call *call, struct work *work)
 {
     struct place src, dst, slot = work->slot;
+#if SHARED
+    struct run run = {0};
+#else /* SHARED */
     struct run run = {0, 0, 0};
+#endif /* SHARED */
     int error = MPI_SUCCESS;
 
     while (error == MPI_SUCCESS && next_run(call, work, &run, &src, &dst)) {

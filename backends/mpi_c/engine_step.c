@@ -34,8 +34,16 @@ struct work {
     int64_t elements;
     struct place src, dst, slot;
 #if GROUPS
+#if SHARED
+    int pieces;            /* rows of the list of the message, or 0 if it is one run at either end */
+#else /* SHARED */
     int pieces;            /* of which the message is made, or 0 if it is one run at either end */
+#endif /* SHARED */
+#if SHARED
+    int64_t list;          /* its first row */
+#else /* SHARED */
     int64_t reads, writes; /* the first piece at either end */
+#endif /* SHARED */
 #endif /* GROUPS */
     int lands;  /* the message arrives in a slot, not at dst */
     int leaves; /* the message is sent from a slot, not from src or dst */
@@ -78,6 +86,70 @@ struct engine {
 };
 
 #if GROUPS
+#if SHARED
+/* An end of the runs of a message: its buffer, the place of the run at hand, and the distance to the next. */
+struct run_end {
+    int64_t at, stride;
+    int buffer;
+};
+
+/* A run of a message: the row of the list after its own, how many like it are left, its chunks and elements. */
+struct run {
+    int64_t row, left, chunks, elements;
+    struct run_end src, dst;
+};
+
+/* Goes on with the next rows of a list, and to the places that they name. */
+static void next_rows(const struct work *work, struct run *run)
+{
+    int64_t row = work->list + run->row;
+
+    if (piece_count[row] == 0) {
+        run->src.buffer = (int)piece_src[row];
+        run->dst.buffer = (int)piece_dst[row];
+        run->src.at = run->dst.at = 0;
+        row++;
+    }
+    run->src.at += piece_src[row];
+    run->dst.at += piece_dst[row];
+    run->chunks = piece_count[row];
+    run->left = 1;
+    if (run->chunks < 0) {
+        row++;
+        run->chunks = -run->chunks;
+        run->left = piece_count[row];
+        run->src.stride = piece_src[row];
+        run->dst.stride = piece_dst[row];
+    }
+    run->row = row + 1 - work->list;
+}
+
+/* Where this rank has a run at one end, which goes on to the next; returns its elements. */
+static int64_t locate_run(const struct call *call, const struct run *run, struct run_end *end, struct place *place)
+{
+    locate(call, end->buffer, end->at, run->chunks, place);
+    end->at += run->left > 1 ? end->stride : run->chunks;
+    return place->end - place->begin;
+}
+
+/* Where this rank reads and writes the run at hand, which becomes the next; returns 0 if there is none. */
+static int next_run(const struct call *call, const struct work *work, struct run *run, struct place *src,
+                    struct place *dst)
+{
+    if (run->left == 0) {
+        if (run->row == work->pieces)
+            return 0;
+        next_rows(work, run);
+    }
+    if (work->does & READS)
+        run->elements = locate_run(call, run, &run->src, src);
+    if (work->does & WRITES)
+        run->elements = locate_run(call, run, &run->dst, dst);
+    run->left--;
+    return 1;
+}
+
+#else /* SHARED */
 /* A run of a message: of which of its pieces, which one of that piece, and its elements. */
 struct run {
     int64_t piece, nth, elements;
@@ -109,16 +181,25 @@ static int next_run(const struct call *call, const struct work *work, struct run
     return 1;
 }
 
+#endif /* SHARED */
 /* A message of several runs: they are sent from a slot, side by side, and arrive in one. */
 static void prepare_pieces(const struct call *call, struct block *block)
 {
     struct work *work = &block->work;
     struct place src, dst;
+#if SHARED
+    struct run run = {0};
+#else /* SHARED */
     struct run run = {0, 0, 0};
+#endif /* SHARED */
 
     work->pieces = step_pieces[block->step];
+#if SHARED
+    work->list = work->does & READS ? step_src[block->step] : step_dst[block->step];
+#else /* SHARED */
     work->reads = step_src[block->step];
     work->writes = step_dst[block->step];
+#endif /* SHARED */
     work->leaves = (work->does & SENDS) != 0;
     work->lands = (work->does & RECEIVES) != 0;
     while (next_run(call, work, &run, &src, &dst))

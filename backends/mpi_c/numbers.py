@@ -65,6 +65,15 @@ _GROUPED: tuple[tuple[str, tuple[str, ...]], ...] = (
     ),
 )  # fmt: skip
 
+#: those instead of pieces in files in which both ends of a message share a list
+_SHARED = (
+    "Lists of the runs of messages, which both ends share: how many rows each step has (0: it is one run; else its\n"
+    " * places are its first row). A row has the chunks of a run, and its distance from the end of the run before,\n"
+    " * where it is read and where it is written. Of 0 chunks: these are the buffers of what follows, which begins at\n"
+    " * their beginning. Below 0: the chunks of each of several runs, negated; the next row has the number of runs,\n"
+    " * and the distances from each to the next.",
+    ("step_pieces", "piece_count", "piece_src", "piece_dst"),
+)
 #: that of files in which such algorithms list several ranks
 _WIDTHS = ("Ranks that the algorithms of groups list, one of every orbit; 1 is rank 0 only.", "algorithm_width")
 #: those of files with a group that is none of vectors
@@ -97,10 +106,12 @@ def read_tables(cursor: Cursor) -> tuple[int, Numbers]:
         for name in names:
             found[name] = read_table(cursor, name, kind)
     if cursor.accept(f"\n/* {_GROUPED[0][0]} */\n"):
-        for number, (title, names) in enumerate(_GROUPED):
-            if number:
-                cursor.expect(f"\n/* {title} */\n")
-            found |= {name: read_table(cursor, name, "") for name in names}
+        found |= {name: read_table(cursor, name, "") for name in _GROUPED[0][1]}
+        shared = cursor.accept(f"\n/* {_SHARED[0]} */\n")
+        title, names = _SHARED if shared else _GROUPED[1]
+        if not shared:
+            cursor.expect(f"\n/* {title} */\n")
+        found |= {name: read_table(cursor, name, "") for name in names}
         if cursor.accept(f"\n/* {_WORDED[0]} */\n"):
             found |= {name: read_table(cursor, name, "") for name in _WORDED[1]}
         if cursor.accept(f"\n/* {_WIDTHS[0]} */\n"):

@@ -7,20 +7,33 @@ import numpy as np
 
 from collc.ir.arrays import Array, Columns
 from collc.ir.opcodes import USES, Opcode
-from collc.ir.program import Program
-from collc.ir.ragged import owners, ranges, starts
+from collc.ir.program import Buffer, Program
+from collc.ir.ragged import first_of_group, owners, ranges
 
 from .cursor import Unreadable
 from .numbers import Numbers
 
-__all__ = ["PIECE_COLUMNS", "listed_pieces", "runs_of"]
+__all__ = ["listed_pieces", "piece_columns", "runs_of"]
 
-PIECE_COLUMNS = ("piece_buffer", "piece_place", "piece_count", "piece_times", "piece_stride")
+_COLUMNS = ("piece_buffer", "piece_place", "piece_count", "piece_times", "piece_stride")
+_SHARED = ("piece_count", "piece_src", "piece_dst")
 
 #: runs that an algorithm may have, so that a wrong number does not take all memory
 _MOST_RUNS = 1 << 27
 
+#: runs that a series has at least
+_SERIES = 3
+
 _OPCODE = 15  # the bits of a step's code that are its opcode
+
+
+def piece_columns(numbers: Numbers) -> tuple[str, ...]:
+    """Return the names of the tables of pieces: those of lists that both ends of a message share, or of each end."""
+    return _SHARED if _shares(numbers) else _COLUMNS
+
+
+def _shares(numbers: Numbers) -> bool:
+    return "piece_src" in numbers
 
 
 def listed_pieces(numbers: Numbers) -> int:
@@ -58,10 +71,12 @@ def runs_of(numbers: Numbers, messages: Program, pieces: Array) -> tuple[Array, 
     first = {end: getattr(messages, f"{end}_offset").astype(np.int64) for end in USES}
     both = used["src"] & used["dst"]
     here, there = (ranges(first[end][both], pieces[both]) for end in USES)
-    for name in ("piece_count", "piece_times"):
+    for name in ("piece_count",) if _shares(numbers) else ("piece_count", "piece_times"):
         if not np.array_equal(numbers[name][here], numbers[name][there]):
             raise Unreadable("a message writes other runs than it reads")
-    lists = {end: _Runs.of(numbers, first[end][used[end]], pieces[used[end]]) for end in USES}
+    if _shares(numbers) and not np.array_equal(here, there):
+        raise Unreadable("a message has two lists, of which it reads and writes one each")
+    lists = {end: _Runs.of(numbers, end, first[end][used[end]], pieces[used[end]]) for end in USES}
     number = np.ones(len(pieces), dtype=np.int64)
     for end in USES:
         number[used[end]] = lists[end].number
@@ -89,14 +104,52 @@ class _Runs:
     count: Array
 
     @classmethod
-    def of(cls, numbers: Numbers, first: Array, pieces: Array) -> _Runs:
+    def of(cls, numbers: Numbers, end: str, first: Array, pieces: Array) -> _Runs:
         rows = ranges(first, pieces)
-        times, stride = numbers["piece_times"][rows], numbers["piece_stride"][rows]
+        if _shares(numbers):
+            return cls._expanded(*_shared_rows(numbers, end, rows, pieces))
+        named = (numbers[name][rows] for name in _COLUMNS)
+        return cls._expanded(owners(pieces), *named, len(pieces))
+
+    @classmethod
+    def _expanded(
+        cls, owner: Array, buffer: Array, place: Array, count: Array, times: Array, stride: Array, lists: int
+    ) -> _Runs:
+        """Return the runs of pieces; ``owner`` is the list of each."""
         if (times < 1).any() or ((times == 1) != (stride == 0)).any():
             raise Unreadable("a piece has no runs, or runs at the same place")
         if (times > _MOST_RUNS).any() or times.sum() > _MOST_RUNS:
             raise Unreadable(f"the messages have more than {_MOST_RUNS} runs")
-        piece = np.repeat(rows, times)
-        offset = numbers["piece_place"][piece] + ranges(np.zeros_like(times), times) * np.repeat(stride, times)
-        number = np.diff(starts(times)[starts(pieces)])
-        return cls(number, numbers["piece_buffer"][piece], offset, numbers["piece_count"][piece])
+        piece = np.repeat(np.arange(len(times)), times)
+        offset = place[piece] + ranges(np.zeros_like(times), times) * np.repeat(stride, times)
+        number = np.bincount(owner[piece], minlength=lists)
+        return cls(number, buffer[piece], offset, count[piece])
+
+
+def _shared_rows(
+    numbers: Numbers, end: str, rows: Array, pieces: Array
+) -> tuple[Array, Array, Array, Array, Array, Array, int]:
+    """Return list, buffer, place, chunks, runs and stride of each piece at one end, and the number of lists.
+
+    ``rows`` are those of the lists, one after the other.
+    """
+    owner, count, distance = owners(pieces), numbers["piece_count"][rows], numbers[f"piece_{end}"][rows]
+    opens, ends = first_of_group(owner), np.append(owner[1:] != owner[:-1], True)[: len(owner)]
+    more = np.append(False, count[:-1] < 0)[: len(count)]  # rows that have the runs of a series
+    names = (count == 0) & ~more
+    if (names != (names | opens)).any() or (ends & ((count < 0) | names)).any() or (names[1:] & names[:-1]).any():
+        raise Unreadable("a list of runs does not begin with their buffers, or ends before their number")
+    if (count[more] < _SERIES).any() or (names & ((distance < 0) | (distance >= len(Buffer)))).any():
+        raise Unreadable("a list of runs has a series of none, or a buffer that there is not")
+    at = np.flatnonzero(~more & ~names)
+    several = count[at] < 0
+    chunks, after = np.abs(count[at]), np.minimum(at + 1, max(len(rows) - 1, 0))
+    times, stride = np.where(several, count[after], 1), np.where(several, distance[after], 0)
+    enters = np.append(True, names[:-1])[: len(names)][at]
+    advance = np.append(0, (times - 1) * stride + chunks)[: len(at)]
+    reached = np.cumsum(distance[at] + np.where(enters, 0, advance))
+    begins = np.flatnonzero(enters)
+    before = np.append(0, reached)[begins]
+    group = np.cumsum(enters) - 1
+    buffer = distance[np.flatnonzero(names)][group]
+    return owner[at], buffer, reached - before[group], chunks, times, stride, len(pieces)

@@ -7,7 +7,7 @@ stands for many runs. What one rank sends, the next often receives at the same p
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import attrs
 import numpy as np
@@ -17,7 +17,7 @@ from collc.ir.program import Program
 from collc.ir.ragged import group_starts
 from collc.ir.symmetric_program import AnyProgram, SymmetricProgram
 
-__all__ = ["ENDS", "Pieces", "pieces_of"]
+__all__ = ["ENDS", "Lists", "Pieces", "pieces_of", "series"]
 
 ENDS = ("src", "dst")
 
@@ -58,7 +58,7 @@ def pieces_of(program: AnyProgram) -> Pieces:
     opening = rows[first]
     message = program.message[opening]
     begin = group_starts(message, messages)
-    lists, starts_at = _Lists(), {end: np.full(messages, -1, dtype=np.int64) for end in ENDS}
+    lists, starts_at = Lists(len(_COLUMNS)), {end: np.full(messages, -1, dtype=np.int64) for end in ENDS}
     tables = {end: _table(program, rows, first, times, end) for end in ENDS}
     uses = {end: seed.uses(end) for end in ENDS}
     for at in np.flatnonzero(np.diff(begin)).tolist():
@@ -79,10 +79,11 @@ def _table(program: SymmetricProgram, rows: Array, first: Array, times: Array, e
     return np.stack([column.astype(np.int64) for column in columns], axis=1)
 
 
-class _Lists:
-    """Lists of pieces one after the other, equal ones once."""
+class Lists:
+    """Lists of rows with some columns, one after the other, equal ones once."""
 
-    def __init__(self) -> None:
+    def __init__(self, columns: int) -> None:
+        self.columns = columns
         self.known, self.parts, self.size = dict[bytes, int](), list[Array](), 0
 
     def add(self, rows: Array) -> int:
@@ -95,35 +96,44 @@ class _Lists:
         return self.known[key]
 
     def table(self) -> Array:
-        return np.concatenate([np.zeros((0, len(_COLUMNS)), dtype=np.int64), *self.parts])
+        """Return the rows of all lists, shape (rows, columns)."""
+        return np.concatenate([np.zeros((0, self.columns), dtype=np.int64), *self.parts])
 
 
 # ---- series
 
 
 def _series(program: SymmetricProgram, rows: Array) -> tuple[Array, Array]:
-    """Return the first row of each piece, as a place in ``rows``, and its runs.
-
-    From left to right, a piece takes as many rows of its message as lie at equal distances, at both ends.
-    """
-    if not len(rows):
-        return rows, rows
-    seed = program.seed
-    joint = program.message[rows[1:]] == program.message[rows[:-1]]
-    joint &= seed.count[rows[1:]] == seed.count[rows[:-1]]
-    change = np.zeros(max(len(rows) - 2, 0), dtype=bool)
+    """Return the first row of each piece, as a place in ``rows``, and its runs."""
+    seed, places = program.seed, list[tuple[Array, Array]]()
     for end in ENDS:
         used = seed.uses(end)[rows]
-        buffer = np.where(used, getattr(seed, f"{end}_buffer")[rows], 0)
-        step = np.diff(np.where(used, getattr(seed, f"{end}_offset").astype(np.int64)[rows], 0))
+        columns = (getattr(seed, f"{end}_{what}").astype(np.int64)[rows] for what in ("buffer", "offset"))
+        buffer, offset = (np.where(used, column, 0) for column in columns)
+        places.append((buffer, offset))
+    return series(program.message[rows], seed.count[rows], places)
+
+
+def series(owner: Array, count: Array, places: Sequence[tuple[Array, Array]]) -> tuple[Array, Array]:
+    """Return the first row of each piece, and its runs, for runs of ``count`` chunks of lists ``owner``.
+
+    ``places`` has buffer and offset of each run, end by end. From left to right, a piece takes as many rows of its list
+    as lie at equal distances, at all ends.
+    """
+    if not len(owner):
+        return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+    joint = (owner[1:] == owner[:-1]) & (count[1:] == count[:-1])
+    change = np.zeros(max(len(owner) - 2, 0), dtype=bool)
+    for buffer, offset in places:
+        step = np.diff(offset)
         joint &= buffer[1:] == buffer[:-1]
         change |= step[1:] != step[:-1]
     fresh = np.append(True, change | (joint[1:] != joint[:-1]))[: len(joint)]
     last = np.append(np.flatnonzero(fresh)[1:], len(joint)) - 1  # of the joints at equal distances
-    after = np.arange(len(rows)) + 1
+    after = np.arange(len(owner)) + 1
     after[:-1][joint] = np.repeat(last, np.diff(np.append(np.flatnonzero(fresh), len(joint))))[joint] + 2
     first = np.fromiter(_followed(after.tolist()), dtype=np.int64)
-    return first, np.diff(np.append(first, len(rows)))
+    return first, np.diff(np.append(first, len(owner)))
 
 
 def _followed(after: list[int]) -> Iterator[int]:

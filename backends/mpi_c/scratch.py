@@ -96,6 +96,10 @@ def lay_out(program: Program) -> tuple[Program, Segments]:
     It splits instructions between chunks that are not consecutive in the vector, and messages equally at both ends.
     Raises C0704 if the chunks of a message have other sizes at the receiver than at the sender.
     """
+    if _by_runs(program):
+        none = np.zeros(0, dtype=np.int64)
+        cells = np.zeros(program.num_ranks, dtype=np.int64)
+        return attrs.evolve(program, scratch=cells), Segments(np.append(cells, 0), none, none, cells)
     chunk, row = _contents(program)
     same = row[1:] == row[:-1]
     jump = same & ((chunk[1:] != (chunk[:-1] + 1) % span(program)) | _begins_shard(program, chunk[1:]))
@@ -105,6 +109,32 @@ def lay_out(program: Program) -> tuple[Program, Segments]:
     # a nop has no chunk; the last instruction may be one
     first = np.append(chunk, 0)[group_starts(row, program.num_instructions)[:-1]]
     return _renumber(program, first)
+
+
+def _by_runs(program: Program) -> bool:
+    """Return whether no instruction uses scratch or crosses shards with counts of their own: nothing is to be laid out.
+
+    Then the first chunk of an instruction says which its others are. Raises C0704 as :func:`lay_out` does.
+    """
+    count, places = program.count.astype(np.int64), dict[str, Array]()
+    for side in ("src", "dst"):
+        rows = np.flatnonzero(program.uses(side))
+        offset = getattr(program, f"{side}_offset").astype(np.int64)[rows]
+        if (getattr(program, f"{side}_buffer")[rows] == Buffer.SCRATCH).any():
+            return False
+        if is_counted(program.collective) and (offset % program.chunks + count[rows] > program.chunks).any():
+            return False
+        places[side] = np.full(len(count), -1, dtype=np.int64)
+        places[side][rows] = vector_chunks(program, side, rows)
+    sender = partners(program)
+    receives, chunk = np.flatnonzero(sender >= 0), np.where(places["src"] < 0, places["dst"], places["src"])
+    if (chunk[count > 0] < 0).any():
+        return False
+    other = sender[receives]
+    _require(program, receives[count[receives] != count[other]])
+    _require(program, receives[chunk[receives] != chunk[other]])
+    _require(program, np.flatnonzero((places["src"] >= 0) & (places["dst"] >= 0) & (chunk != places["dst"])))
+    return True
 
 
 # ---- the chunks of an instruction

@@ -26,6 +26,7 @@ from .forms import (
     ORBITS,
     RELAYED,
     ROOTED,
+    SHARED,
     WORDED,
     counted_functions,
     described_forms,
@@ -34,6 +35,7 @@ from .forms import (
 from .names import comment
 from .rooted import TABLES, Rooted, offsets, shown_roots
 from .scratch import is_counted, slot_shards
+from .shared_pieces import shares
 from .tables import Plan, column, tables
 from .words import shape_of
 
@@ -161,25 +163,26 @@ def template(name: str) -> str:
 
 
 def flags_of(
-    counted: Iterable[bool], relayed: bool = False, width: int = 0, worded: bool = False, rooted: bool = False
-) -> tuple[str, ...]:
+    counted: Iterable[bool], relayed: bool = False, width: int = 0, worded: bool = False, rooted: bool = False,
+    shared: bool = False,
+) -> tuple[str, ...]:  # fmt: skip
     """Return the flags of a file of functions: whether each takes counts, and whether any has relays or takes the root.
 
     ``width`` is the most ranks that an algorithm with a group lists, 0 if there is none; ``worded`` says whether such
-    a group is none of vectors.
+    a group is none of vectors; ``shared`` whether both ends of messages share lists of pieces.
     """
     found = set(counted)
     flags = (
         (COUNTED, True in found), (EVEN, False in found), (RELAYED, relayed), (GROUPED, width > 0), (ORBITS, width > 1),
-        (WORDED, worded), (ROOTED, rooted),
+        (WORDED, worded), (ROOTED, rooted), (SHARED, shared),
     )  # fmt: skip
     return tuple(flag for flag, has in flags if has)
 
 
 def _flags(functions: Sequence[Function]) -> tuple[str, ...]:
     width, worded = max(f.width for f in functions), any(f.worded for f in functions)
-    rooted = any(f.rooted for f in functions)
-    return flags_of((f.counted for f in functions), any(f.relays for f in functions), width, worded, rooted)
+    rooted, shared = any(f.rooted for f in functions), any(shares(program) for f in functions for _, program in f.parts)
+    return flags_of((f.counted for f in functions), any(f.relays for f in functions), width, worded, rooted, shared)
 
 
 def relayed_words(members: int) -> str:
@@ -205,7 +208,7 @@ def taken(counted: bool = False, relayed: bool = False, width: int = 0, rooted: 
     rest = ["requests.c", "entry.c", "algorithm.c", *(("rooted_entry.c", "rooted_algorithm.c") if rooted else ())]
     if counted:
         rest += [*(_entry_file(kind.replace("-", "_")) for kind in with_counts), *ENDS]
-    flags = flags_of([False, counted], relayed, width, width > 0, rooted)
+    flags = flags_of([False, counted], relayed, width, width > 0, rooted, width > 1)
     bound = [resolved(template(name), flags) for name in bindings]
     text = "".join([template("head.c"), *_engine(flags), *bound, *(resolved(template(name), flags) for name in rest)])
     text += " ".join(TABLES) if rooted else ""

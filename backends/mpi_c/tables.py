@@ -21,6 +21,8 @@ from .progress import Allowance, allowance, messages_allowance
 from .rooted import TITLE as ROOTS_TITLE
 from .rooted import Rooted, root_columns
 from .scratch import Segments, is_counted, is_whole, lay_out, span
+from .shared_pieces import TITLE as SHARED_PIECES
+from .shared_pieces import shared_pieces, shares
 from .templates import (
     GroupTables,
     algorithm_columns,
@@ -68,7 +70,8 @@ def tables(
     last is ignored. ``roots`` are those of the functions that take the root. Raises C0704 if the engine cannot run a
     program.
     """
-    prepared = [[_Ready.of(program) for program, _ in group] for group in groups]
+    shared = any(shares(program) for group in groups for program, _ in group)
+    prepared = [[_Ready.of(program, shared) for program, _ in group] for group in groups]
     plans, ready = list[Plan](), _numbered(one for group in prepared for one in group)
     for group in prepared:
         c, first = group[0].collective, sum(plan.algorithms for plan in plans)
@@ -102,7 +105,7 @@ def tables(
         numbers |= {name: _listed(values) for name, values in joined.items()}
         parts.append(f"/* {title} */\n" + "".join(column(name, values) for name, values in joined.items()))
     if any(one.group.sizes for one in ready):
-        text, more = _groups(ready)
+        text, more = _groups(ready, SHARED_PIECES if shared else _PIECES)
         parts.append(text)
         numbers |= more
     if moves := root_columns(roots):
@@ -118,14 +121,14 @@ def _numbered(ready: Iterable[_Ready]) -> list[_Ready]:
     return [attrs.evolve(one, first_piece=first) for one, first in zip(every, before, strict=True)]
 
 
-def _groups(ready: Sequence[_Ready]) -> tuple[str, dict[str, Array]]:
-    """Return the text and the numbers of the tables that only files with groups have."""
+def _groups(ready: Sequence[_Ready], pieces: str) -> tuple[str, dict[str, Array]]:
+    """Return the text and the numbers of the tables that only files with groups have; ``pieces`` titles pieces."""
     found: dict[str, Array] = {}
     parts = []
     for title, columns in (
         ("Groups of algorithms that list rank 0 only: the first of their sizes, and how many; bits of the buffers\n"
          " * that hold the whole vector; chunks of a shard.", algorithm_columns([one.group for one in ready])),
-        (_PIECES, _joined([{"step_pieces": one.pieces.number, **one.pieces.columns} for one in ready])),
+        (pieces, _joined([{"step_pieces": one.pieces.number, **one.pieces.columns} for one in ready])),
         ("Groups that are none of vectors: one more than the place of each algorithm's first element (0: a group of\n"
          " * vectors), and its first product; the generator and the element whose product each element is;\n"
          " * the products of all elements and each generator.", word_columns([one.group for one in ready])),
@@ -191,17 +194,18 @@ class _Ready:
     first_piece: int = 0
 
     @classmethod
-    def of(cls, program: AnyProgram) -> _Ready:
+    def of(cls, program: AnyProgram, shared: bool) -> _Ready:
         twice = not adds_once(program)
         if isinstance(program, SymmetricProgram):
             group, messages, allowed = GroupTables.of(program), messages_of(program), messages_allowance(program)
             _require_channels(messages)
-            pieces = pieces_of(program)
+            pieces = shared_pieces(program) if shared else pieces_of(program)
             return cls(messages, program.collective, shards_in_scratch(program), allowed, twice, group, pieces)
         _require_supported(program)
         renumbered, segments = lay_out(program)
         found = allowance(renumbered)
-        return cls(renumbered, program.collective, segments, found, twice, GroupTables(), pieces_of(renumbered))
+        pieces = shared_pieces(renumbered) if shared else pieces_of(renumbered)
+        return cls(renumbered, program.collective, segments, found, twice, GroupTables(), pieces)
 
 
 def _require_supported(program: Program) -> None:

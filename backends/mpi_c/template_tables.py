@@ -20,8 +20,8 @@ from .piece_tables import runs_of
 from .word_tables import WordGroup, group_differs, word_group
 
 __all__ = [
-    "ALGORITHM_TABLES", "in_all_ranks", "is_template", "listed_ranks", "most_listed", "template_differences",
-    "template_of", "template_shortages", "word_sizes",
+    "ALGORITHM_TABLES", "in_all_ranks", "is_template", "listed_ranks", "most_listed", "segment_differences",
+    "template_differences", "template_of", "template_shortages", "word_sizes",
 ]  # fmt: skip
 
 ALGORITHM_TABLES = ("algorithm_group", "algorithm_sizes", "algorithm_moves", "algorithm_shard")
@@ -128,6 +128,13 @@ def _with_pieces(numbers: Numbers, messages: Program, group: Group, pieces: Arra
         deps=first[messages.deps], **columns,
     )  # fmt: skip
     return SymmetricProgram(seed, group, ~fresh)
+
+
+def segment_differences(found: SymmetricProgram, first: Array, cell: Array, held: Array) -> Iterator[str]:
+    """Yield a rank of the template whose scratch is not one segment of whole shards, from its first cell on."""
+    used = found.seed.scratch[: found.width] > 0
+    if not np.array_equal(np.diff(first), used) or cell.any() or held.any():
+        yield f"scratch of {found.seeds} is not one segment of whole shards"
 
 
 def template_differences(found: SymmetricProgram, emitted: SymmetricProgram) -> Iterator[str]:

@@ -8,7 +8,7 @@ import numpy as np
 from collc.ir.arrays import Array, Columns
 from collc.ir.diagnostic import error
 from collc.ir.program import Buffer, Program
-from collc.ir.ragged import ranges, starts
+from collc.ir.ragged import starts
 from collc.ir.symmetric_program import SymmetricProgram
 
 from .scratch import Segments, is_whole
@@ -99,11 +99,13 @@ def _alone(program: SymmetricProgram) -> Array:
 def shards_in_scratch(program: SymmetricProgram) -> Segments:
     """Return the segments of the first ranks' scratch, which has whole shards, one after the other.
 
+    A call has the count of a shard. So shards lie side by side like the blocks of a buffer, and are one segment.
+
     Raises C0704 if chunks of a shard differ in size between ranks, as those of a vector with one count do.
     """
-    cells, chunks = program.seed.scratch[: program.width].astype(np.int64), program.chunks
+    cells = program.seed.scratch[: program.width].astype(np.int64)
     if cells.any() and is_whole(program.collective):
         raise error("C0704", f"a template of `{program.collective.name}` with scratch cannot be a C file")
-    shards = -(-cells // chunks)
-    first = ranges(np.zeros_like(shards), shards) * chunks
-    return Segments(starts(shards), first, np.zeros(len(first), dtype=np.int64), cells)
+    used = cells > 0
+    none = np.zeros(int(used.sum()), dtype=np.int64)
+    return Segments(starts(used), none, none, cells)

@@ -11,13 +11,13 @@ from heapq import heappop, heappush
 
 import numpy as np
 
-from collc.ir.arrays import Array, Columns, distinct, distinct_pairs, fit, lexsort
+from collc.ir.arrays import Array, Columns, are_among, distinct, distinct_pairs, fit, lexsort, numbered
 from collc.ir.frozen import frozen
 from collc.ir.opcodes import READS_SRC, WRITES_DST
 from collc.ir.program import INSTRUCTION_COLUMNS, Buffer, Opcode, Program
-from collc.ir.ragged import first_of_group, inverse, nth, nth_in_group, owners, ranges, starts
+from collc.ir.ragged import first_of_group, group_starts, inverse, nth, nth_in_group, owners, ranges, starts
 from collc.ir.schedule import Action, Schedule
-from collc.ir.symmetric import SYMMETRIC_KINDS, SymmetricSchedule
+from collc.ir.symmetric import TEMPLATE_KINDS, SymmetricSchedule
 from collc.ir.symmetric_program import SymmetricProgram
 from collc.ir.symmetries import Identity
 
@@ -36,14 +36,13 @@ def lower_template(s: SymmetricSchedule) -> SymmetricProgram | None:
     further block copies. The transfers of one step over one connection are one message. Data lie where :class:`Lower`
     puts them, but scratch is in the order of the shards as the first ranks name them.
     """
-    cuts = distinct(np.concatenate([[0, s.parts], s.seed.lo, s.seed.hi]).astype(np.int64))
     ends = _links(s) if s.orbits is None else _connections(s)
-    atoms = _Atoms.of(s, cuts, ends)
-    if atoms.exchange():
+    atoms = _Atoms.of(s, ends)
+    if atoms.exchange(s):
         return None
-    table = _instructions(s, cuts, atoms)
+    table = _instructions(s, ends, atoms)
     del atoms
-    return _assembled(s, table, ends, cuts)
+    return _assembled(s, table, ends)
 
 
 def lower_messages(s: Schedule) -> SymmetricProgram | None:
@@ -51,10 +50,21 @@ def lower_messages(s: Schedule) -> SymmetricProgram | None:
 
     None if the collective has no templates, or if a rank sends a chunk in the step in which it arrives there.
     """
-    if s.collective.kind not in SYMMETRIC_KINDS or not s.collective.is_plain:
+    if s.collective.kind not in TEMPLATE_KINDS or not s.collective.is_plain:
         return None
     by_shard = s.rows(lexsort((s.lo, s.shard, s.route, s.step)))
     return lower_template(SymmetricSchedule(by_shard, Identity(s.topology)))
+
+
+@frozen(eq=False)
+class _Held:
+    """The shards that ranks of the template ever have, one row for each pair: sorted by rank, then by shard."""
+
+    rank: Array
+    shard: Array
+
+    def __len__(self) -> int:
+        return len(self.rank)
 
 
 @frozen(eq=False)
@@ -62,8 +72,8 @@ class _Ends:
     """The connections of the template's rows: ``place`` is the number of that of each row.
 
     By row, ``sender`` and ``receiver`` are the ranks of the template that send and receive its images; ``sent`` and
-    ``received`` number the shards that they move, those in ``shards``. By connection, ``to`` is the peer of its sender,
-    ``source`` that of its receiver.
+    ``received`` are the rows of ``held`` that they move. By connection, ``to`` is the peer of its sender, ``source``
+    that of its receiver.
     """
 
     place: Array
@@ -71,10 +81,29 @@ class _Ends:
     receiver: Array
     sent: Array
     received: Array
-    shards: Array
+    held: _Held
     to: Array
     source: Array
     channel: Array
+
+
+def _holding(
+    s: SymmetricSchedule, sender: Array, sent: Array, receiver: Array, received: Array
+) -> tuple[_Held, Array, Array]:
+    """Return what the ranks of the template have, and the rows of it that the template's rows send and receive.
+
+    With a shard for each rank, any rank may have any of them. An all-to-all has a shard for each pair of ranks, so only
+    those are listed that a rank moves or keeps.
+    """
+    ranks, shards = s.topology.num_ranks, s.collective.num_shards
+    keys = [sender * shards + sent, receiver * shards + received]
+    if s.collective.kind != "alltoall":
+        rank, shard = np.divmod(np.arange(s.width * ranks), ranks)
+        return _Held(rank, shard), keys[0], keys[1]
+    first = np.arange(s.width)
+    own = first * (shards + ranks + 1) if s.width > 1 else np.arange(ranks)
+    named = distinct(np.concatenate([own, *keys]))
+    return _Held(named // shards, named % shards), np.searchsorted(named, keys[0]), np.searchsorted(named, keys[1])
 
 
 def _links(s: SymmetricSchedule) -> _Ends:
@@ -87,11 +116,8 @@ def _links(s: SymmetricSchedule) -> _Ends:
     first = np.maximum.accumulate(np.where(fresh, np.arange(len(to)), 0))
     channel = (np.arange(len(to)) - first)[inverse(order)]
     sent, received = (s.moved_shards(group.inverse(end), seed.shard) for end in (seed.src, seed.dst))
-    shards = np.arange(s.topology.num_ranks)
-    if s.collective.kind == "alltoall":
-        shards = distinct(np.concatenate([shards, sent, received]))  # the first are those that rank 0 has
-        sent, received = np.searchsorted(shards, sent), np.searchsorted(shards, received)
-    return _Ends(s.place.astype(np.int64), rank, rank, sent, received, shards, to, group.inverse(to), channel)
+    held, sent, received = _holding(s, rank, sent, rank, received)
+    return _Ends(s.place.astype(np.int64), rank, rank, sent, received, held, to, group.inverse(to), channel)
 
 
 def _connections(s: SymmetricSchedule) -> _Ends:
@@ -103,19 +129,24 @@ def _connections(s: SymmetricSchedule) -> _Ends:
         image: Array = group.multiply(element, number // width) * width + number % width
         return image
 
+    def moved_shard(element: Array) -> Array:
+        return s.collective.moved(shard, lambda rank: moved(element, rank))
+
     home, away = group.inverse(src // width), group.inverse(dst // width)
     ranks, channel = s.topology.num_ranks, _channels(s, home)
     channels = int(channel.max(initial=0)) + 1
     keys = ((src % width * ranks + moved(home, dst)) * channels + channel) * ranks + moved(away, src)
     named, place = np.unique(keys, return_inverse=True)
     from_rank, source = np.divmod(named, ranks)
+    sent, received = moved_shard(home), moved_shard(away)
+    held, sent, received = _holding(s, src % width, sent, dst % width, received)
     return _Ends(
         place.reshape(-1),
         src % width,
         dst % width,
-        moved(home, shard),
-        moved(away, shard),
-        np.arange(ranks),
+        sent,
+        received,
+        held,
         from_rank // channels % ranks,
         source,
         from_rank % channels,
@@ -147,111 +178,160 @@ def _channels(s: SymmetricSchedule, home: Array) -> Array:
 
 
 @frozen(eq=False)
-class _Atoms:
-    """The atoms of the template's rows, which the ends of all rows cut out of shards: one row for each.
+class _Cuts:
+    """The atoms of shards, which the ends of all rows cut out of them: their edges in chunks, one after the other.
 
-    ``row`` is the row of the template; its columns are those of :class:`_Ends`. ``time`` orders the messages that a
-    rank receives: by step, then by the place of the connection. ``first`` is the time at which data of each shard and
-    atom first arrive on a rank of the template, shape (ranks, shards, atoms); ``never`` if none do, -1 if a copy does
-    before all messages: of the shards ``early``, shape (ranks, shards). ``shards`` are those of :class:`_Ends`.
+    Images of a shard are cut alike. So with a group all shards have the same edges, those of ``kind`` 0; without one,
+    each has its own, and its number is its kind. The edges of kind k begin at ``first[k]``; an atom has the number of
+    the edge where it begins.
+    """
+
+    edges: Array
+    first: Array
+    listed: bool
+
+    @classmethod
+    def of(cls, s: SymmetricSchedule) -> _Cuts:
+        listed = s.order == 1
+        shard = s.seed.shard.astype(np.int64) if listed else np.zeros(len(s.seed), dtype=np.int64)
+        kinds, width = (s.collective.num_shards if listed else 1), s.parts + 1
+        whole = np.arange(kinds) * width
+        keys = distinct(np.concatenate([whole, whole + s.parts, shard * width + s.seed.lo, shard * width + s.seed.hi]))
+        kind, edges = np.divmod(keys, width)
+        return cls(edges, group_starts(kind, kinds), listed)
+
+    def kind(self, shard: Array) -> Array:
+        """Return the kinds of shards."""
+        return shard.astype(np.int64) if self.listed else np.zeros(len(shard), dtype=np.int64)
+
+    def between(self, s: SymmetricSchedule) -> tuple[Array, Array]:
+        """Return the first atom of each row of the template, and the one after its last."""
+        kind = self.kind(s.seed.shard)
+        keys = np.repeat(np.arange(len(self.first) - 1), np.diff(self.first)) * (s.parts + 1) + self.edges
+        begin, end = (np.searchsorted(keys, kind * (s.parts + 1) + ends) for ends in (s.seed.lo, s.seed.hi))
+        return begin, end
+
+
+@frozen(eq=False)
+class _Atoms:
+    """The atoms of the template's rows: one row for each.
+
+    ``row`` is the row of the template, ``atom`` that of ``cuts``; ``sent`` and ``received`` number the atom among those
+    of all shards that the sender and the receiver have (:class:`_Held`): that shard's begin at ``base``. ``time``
+    orders the messages that a rank receives: by step, then by the place of the connection. ``first`` is the time at
+    which data of each of these atoms first arrive; ``never`` if none do, -1 if a copy does before all messages: of the
+    shards ``early``.
     """
 
     row: Array
     atom: Array
-    step: Array
-    place: Array
-    sender: Array
-    receiver: Array
     sent: Array
     received: Array
     time: Array
+    base: Array
     first: Array
     never: int
     early: Array
-    shards: Array
+    cuts: _Cuts
 
     @classmethod
-    def of(cls, s: SymmetricSchedule, cuts: Array, ends: _Ends) -> _Atoms:
-        seed = s.seed
-        begin, end = np.searchsorted(cuts, seed.lo), np.searchsorted(cuts, seed.hi)
+    def of(cls, s: SymmetricSchedule, ends: _Ends) -> _Atoms:
+        cuts = _Cuts.of(s)
+        begin, end = cuts.between(s)
         row, atom = owners(end - begin), ranges(begin, end - begin)
-        step = seed.step.astype(np.int64)[row]
-        place, sender, receiver = ends.place[row], ends.sender[row], ends.receiver[row]
-        sent, received = ends.sent[row], ends.received[row]
-        time, never = step * len(ends.to) + place, s.num_steps * len(ends.to)
-        first = np.full((s.width, len(ends.shards), len(cuts) - 1), never, dtype=fit(-1, never))
-        np.minimum.at(first, (receiver, received, atom), time)
+        kind = cuts.kind(ends.held.shard)
+        base = starts(np.diff(cuts.first)[kind] - 1)
+        within = base[:-1] - cuts.first[kind]
+        sent, received = within[ends.sent][row] + atom, within[ends.received][row] + atom
+        time, never = (s.seed.step.astype(np.int64) * len(ends.to) + ends.place)[row], s.num_steps * len(ends.to)
+        first = np.full(int(base[-1]), never, dtype=fit(-1, never))
+        backwards = lexsort([-time])  # the earliest is written last
+        first[received[backwards]] = time[backwards]
         early = _sent_after_arrival(s, ends)
-        first[early] = -1
-        return cls(row, atom, step, place, sender, receiver, sent, received, time, first, never, early, ends.shards)
+        first[np.repeat(early, np.diff(base))] = -1
+        return cls(row, atom, sent, received, time, base, first, never, early, cuts)
 
-    def exchange(self) -> bool:
+    def exchange(self, s: SymmetricSchedule) -> bool:
         """Return whether a rank sends an atom in the step in which it arrives."""
-        width, shards, atoms = self.first.shape
-        places = shards * atoms
-        sent, received = (
-            ((self.step * width + rank) * places + shard * atoms + self.atom)
-            for rank, shard in ((self.sender, self.sent), (self.receiver, self.received))
-        )
-        return bool(np.isin(sent, received).any())
+        step = s.seed.step.astype(np.int64)[self.row] * len(self.first)
+        return bool(are_among(step + self.sent, step + self.received).any())
+
+    @property
+    def arrives(self) -> Array:
+        """Whether an atom of each shard that a rank has arrives there."""
+        arrives: Array = np.logical_or.reduceat(self.first < self.never, self.base[:-1])
+        return arrives
 
 
 def _sent_after_arrival(s: SymmetricSchedule, ends: _Ends) -> Array:
-    """Return which shards of an all-to-all rank 0 still sends after the shard that replaces them has arrived.
+    """Return which shards of an all-to-all their source still sends after the shard that replaces them has arrived.
 
-    In place, the shard from v to 0 arrives at the place of the shard from 0 to v. Shape (ranks, shards).
+    In place, the shard from v to r arrives at the place of the shard from r to v. One flag for each row of ``held``.
     """
-    staged = np.zeros((s.width, len(ends.shards)), dtype=bool)
+    held = ends.held
     if s.collective.kind != "alltoall" or not len(s.seed):
-        return staged
+        return np.zeros(len(held), dtype=bool)
     n, step = s.topology.num_ranks, s.seed.step.astype(np.int64)
-    source, target = np.divmod(ends.shards, n)
-    last_sent, arrives = np.full(n, -1), np.full(n, s.num_steps)
-    own, here = source[ends.sent] == 0, target[ends.received] == 0
-    np.maximum.at(last_sent, target[ends.sent[own]], step[own])
-    np.minimum.at(arrives, source[ends.received[here]], step[here])
-    staged[0, :n] = last_sent > arrives
-    return staged
+    source, target = np.divmod(held.shard, n)
+    last_sent, arrives = np.full(s.width * n, -1), np.full(s.width * n, s.num_steps)
+    own, here = (source == held.rank)[ends.sent], (target == held.rank)[ends.received]
+    leaving, arriving = ends.sent[own], ends.received[here]
+    np.maximum.at(last_sent, held.rank[leaving] * n + target[leaving], step[own])
+    np.minimum.at(arrives, held.rank[arriving] * n + source[arriving], step[here])
+    early: Array = (source == held.rank) & (last_sent > arrives)[held.rank * n + target]
+    return early
 
 
-def _instructions(s: SymmetricSchedule, cuts: Array, atoms: _Atoms) -> Columns:
+def _instructions(s: SymmetricSchedule, ends: _Ends, atoms: _Atoms) -> Columns:
     """Return the instructions as columns; ``rank``, ``kind`` and ``place`` name their block, ``row`` the transfer."""
-    buffer, home, start = _homes(s, atoms)
+    buffer, home, start = _homes(s, ends, atoms)
     # no rank sends an atom in the step in which it arrives, so what has arrived before the message has before the step
-    sent_home = atoms.first[atoms.sender, atoms.sent, atoms.atom] < atoms.time
-    kept_home = atoms.first[atoms.receiver, atoms.received, atoms.atom] < atoms.time
+    sent_home = atoms.first[atoms.sent] < atoms.time
+    kept_home = atoms.first[atoms.received] < atoms.time
     # rows are cut where the location at either end changes, so that both ends have the same instructions
-    flags = np.stack([atoms.row, sent_home, kept_home])
-    fresh = np.concatenate([[True], (flags[:, 1:] != flags[:, :-1]).any(axis=0)])[: len(atoms.row)]
+    fresh = first_of_group(atoms.row) | first_of_group(sent_home) | first_of_group(kept_home)
     begin = np.flatnonzero(fresh)
-    final = np.append(begin[1:], len(fresh)) - 1
-    row, lo, hi = atoms.row[begin], cuts[atoms.atom[begin]], cuts[atoms.atom[final] + 1]
-    sent, received = (atoms.sender[begin], atoms.sent[begin]), (atoms.receiver[begin], atoms.received[begin])
+    final = np.append(begin[1:], len(fresh))[: len(begin)] - 1
+    edges = atoms.cuts.edges
+    row, lo, hi = atoms.row[begin], edges[atoms.atom[begin]], edges[atoms.atom[final] + 1]
+    sent_home, kept_home, sent, received = sent_home[begin], kept_home[begin], ends.sent[row], ends.received[row]
     zeros = np.zeros(len(row), dtype=np.int64)
-    common = {"place": atoms.place[begin], "row": row, "lo": lo, "count": hi - lo}
+    nth = _within_messages(s, row, lo, buffer[received], home[received])
+    common = {"place": ends.place[row], "row": nth, "lo": lo, "count": hi - lo}
     step = s.seed.step.astype(np.int64)[row]
     # a rank without a contribution of its own stores what it receives first
-    adds = (s.seed.action == Action.REDUCE)[row] & (kept_home[begin] | (start[received] >= 0))
+    adds = (s.seed.action == Action.REDUCE)[row] & (kept_home | (start[received] >= 0))
     # the two ends cut messages alike: one adds all its data, or none
     common["arrival"] = np.where(adds, Opcode.RECV_REDUCE_COPY, Opcode.RECV)
     sends = _narrow({
-        **common, "rank": sent[0], "kind": zeros + _SENDING, "time": 2 * step, "opcode": zeros + Opcode.SEND,
-        "src_buffer": np.where(sent_home[begin], buffer[sent], Buffer.INPUT),
-        "src_offset": np.where(sent_home[begin], home[sent], start[sent]) + lo, "dst_buffer": zeros,
+        **common, "rank": ends.sender[row], "kind": zeros + _SENDING, "time": 2 * step, "opcode": zeros + Opcode.SEND,
+        "src_buffer": np.where(sent_home, buffer[sent], Buffer.INPUT),
+        "src_offset": np.where(sent_home, home[sent], start[sent]) + lo, "dst_buffer": zeros,
         "dst_offset": zeros,
     })  # fmt: skip
-    src_buffer = np.where(kept_home[begin], buffer[received], Buffer.INPUT)
-    src = np.where(kept_home[begin], home[received], start[received]) + lo
+    src_buffer = np.where(kept_home, buffer[received], Buffer.INPUT)
+    src = np.where(kept_home, home[received], start[received]) + lo
     receives = _narrow({
-        **common, "rank": received[0], "kind": zeros + _RECEIVING, "time": 2 * step + 1,
+        **common, "rank": ends.receiver[row], "kind": zeros + _RECEIVING, "time": 2 * step + 1,
         "opcode": common["arrival"],
         "src_buffer": np.where(adds, src_buffer, 0), "src_offset": np.where(adds, src, 0),
         "dst_buffer": buffer[received], "dst_offset": home[received] + lo,
     })  # fmt: skip
-    tables = [sends, receives, _narrow(_copies(s, cuts, atoms, home, start, buffer))]
+    tables = [sends, receives, _narrow(_copies(s, ends, atoms, home, start, buffer))]
     found = {c: np.concatenate([table.pop(c) for table in tables]) for c in list(tables[0])}
     order = lexsort([found[c] for c in ("lo", "row", "arrival", "time", "place", "kind", "rank")])
     return {c: values[order] for c, values in found.items()}
+
+
+def _within_messages(s: SymmetricSchedule, row: Array, lo: Array, buffer: Array, home: Array) -> Array:
+    """Return numbers that order the transfers of a message; ``buffer`` and ``home`` are those of the receiver.
+
+    The order is that of the template. In an all-to-all without a group it is that of the receiver's places: then the
+    tables of its pieces have small steps.
+    """
+    if s.collective.kind != "alltoall" or s.order > 1:
+        return row
+    return inverse(lexsort((lo, home, buffer)))
 
 
 def _narrow(table: Columns) -> Columns:
@@ -259,64 +339,75 @@ def _narrow(table: Columns) -> Columns:
     return {c: table[c].astype(fit(int(table[c].min(initial=0)), int(table[c].max(initial=0)))) for c in table}
 
 
-def _homes(s: SymmetricSchedule, atoms: _Atoms) -> tuple[Array, Array, Array]:
-    """Return where each rank keeps each shard that arrives: buffer, first chunk; its first chunk in the input, or -1.
-
-    Shape (ranks of the template, shards).
-    """
-    ranks, shards = np.arange(s.width)[:, None], atoms.shards[None, :]
-    output, start = s.collective.output_slots(ranks, shards), s.collective.input_slots(ranks, shards)
-    passing = (output < 0) & (atoms.first < atoms.never).any(axis=2)
-    room = _reused(atoms, passing[0])[None, :] if s.collective.kind == "alltoall" else np.cumsum(passing, axis=1) - 1
+def _homes(s: SymmetricSchedule, ends: _Ends, atoms: _Atoms) -> tuple[Array, Array, Array]:
+    """Return where each rank keeps each shard that it has: buffer, first chunk; its first chunk in the input, or -1."""
+    held = ends.held
+    output, start = (slots(held.rank, held.shard) for slots in (s.collective.output_slots, s.collective.input_slots))
+    passing = (output < 0) & atoms.arrives
+    if s.collective.kind == "alltoall":
+        room = _reused(s, ends, passing, atoms.early)
+    else:
+        room = np.cumsum(passing) - 1
+        room -= np.append(0, np.cumsum(passing))[group_starts(held.rank, s.width)[:-1]][held.rank]
     home = np.where(output >= 0, output, np.where(passing, room, -1)) * s.parts
     buffer = np.where(output >= 0, Buffer.OUTPUT, Buffer.SCRATCH)
     return buffer, home, np.where(start >= 0, start * s.parts, -1)
 
 
-def _reused(atoms: _Atoms, passing: Array) -> Array:
-    """Return the place in rank 0's scratch of each passing shard, in shards; a place is free after its last step.
+def _reused(s: SymmetricSchedule, ends: _Ends, passing: Array, early: Array) -> Array:
+    """Return the place in its rank's scratch of each passing shard, in shards; a place is free after its last step.
 
     Shards take the lowest free place in the order of their arrival. Others get -1.
     """
-    last = np.full(len(passing), -1)
-    np.maximum.at(last, atoms.sent, atoms.step)
-    arrival = np.full(len(passing), np.iinfo(np.int64).max)
-    np.minimum.at(arrival, atoms.received, atoms.step)
-    begin = np.where(atoms.early[0], -1, arrival)
-    free, busy, place, size = list[int](), list[tuple[int, int]](), np.full(len(passing), -1), 0
-    for shard in lexsort((np.arange(len(passing)), begin)).tolist():
-        if not passing[shard]:
-            continue
-        while busy and busy[0][0] < begin[shard]:
+    step = s.seed.step.astype(np.int64)
+    last, begin = np.full(len(passing), -1), np.full(len(passing), s.num_steps)
+    np.maximum.at(last, ends.sent, step)
+    np.minimum.at(begin, ends.received, step)
+    begin[early] = -1
+    rows = np.flatnonzero(passing)
+    rows = rows[lexsort((begin[rows], ends.held.rank[rows]))]
+    found, size, owner = list[int](), 0, -1
+    free, busy = list[int](), list[tuple[int, int]]()
+    columns = (column[rows].tolist() for column in (ends.held.rank, begin, last))
+    for rank, arrives, leaves in zip(*columns, strict=True):
+        if rank != owner:
+            owner, size, free, busy = rank, 0, [], []
+        while busy and busy[0][0] < arrives:
             heappush(free, heappop(busy)[1])
         if free:
-            place[shard] = heappop(free)
+            at = heappop(free)
         else:
-            place[shard], size = size, size + 1
-        heappush(busy, (int(last[shard]), int(place[shard])))
+            at, size = size, size + 1
+        found.append(at)
+        heappush(busy, (leaves, at))
+    place = np.full(len(passing), -1)
+    place[rows] = found
     return place
 
 
-def _copies(s: SymmetricSchedule, cuts: Array, atoms: _Atoms, home: Array, start: Array, buffer: Array) -> Columns:
+def _copies(s: SymmetricSchedule, ends: _Ends, atoms: _Atoms, home: Array, start: Array, buffer: Array) -> Columns:
     """Return the copies of what a rank has from the start, must have in the end, and never receives; before all else,
     those of the shards that it sends late.
     """
-    ranks, shards = np.arange(s.width)[:, None], atoms.shards[None, :]
-    kept = s.collective.wants(ranks, shards) & s.collective.holds(ranks, shards)
-    rank, shard, atom = np.nonzero((kept[:, :, None] & (atoms.first == atoms.never)) | atoms.early[:, :, None])
-    lo, zeros = cuts[atom], np.zeros(len(shard), dtype=np.int64)
+    rank, shard, size = ends.held.rank, ends.held.shard, np.diff(atoms.base)
+    kept = s.collective.wants(rank, shard) & s.collective.holds(rank, shard)
+    at = np.flatnonzero((np.repeat(kept, size) & (atoms.first == atoms.never)) | np.repeat(atoms.early, size))
+    held = owners(size)[at]
+    atom = at - atoms.base[held] + atoms.cuts.first[atoms.cuts.kind(shard[held])]
+    lo, hi = atoms.cuts.edges[atom], atoms.cuts.edges[atom + 1]
+    zeros = np.zeros(len(at), dtype=np.int64)
     return {
-        "rank": rank, "place": zeros, "row": np.arange(len(shard)), "lo": lo, "count": cuts[atom + 1] - lo,
-        "kind": zeros + _LOCAL, "time": np.where(atoms.early[rank, shard], -1, 2 * s.num_steps), "arrival": zeros,
-        "opcode": zeros + Opcode.COPY, "src_buffer": zeros + Buffer.INPUT, "src_offset": start[rank, shard] + lo,
-        "dst_buffer": buffer[rank, shard], "dst_offset": home[rank, shard] + lo,
+        "rank": rank[held], "place": zeros, "row": np.arange(len(at)), "lo": lo, "count": hi - lo,
+        "kind": zeros + _LOCAL, "time": np.where(atoms.early[held], -1, 2 * s.num_steps), "arrival": zeros,
+        "opcode": zeros + Opcode.COPY, "src_buffer": zeros + Buffer.INPUT, "src_offset": start[held] + lo,
+        "dst_buffer": buffer[held], "dst_offset": home[held] + lo,
     }  # fmt: skip
 
 
 # ---- blocks and messages
 
 
-def _assembled(s: SymmetricSchedule, t: Columns, ends: _Ends, cuts: Array) -> SymmetricProgram:
+def _assembled(s: SymmetricSchedule, t: Columns, ends: _Ends) -> SymmetricProgram:
     """Return the program of sorted instructions: a block for each kind and place, a message for each time in it."""
     rank, kind, place = t["rank"], t["kind"], t["place"]
     fresh_block = first_of_group(rank) | first_of_group(kind) | first_of_group(place)
@@ -325,7 +416,7 @@ def _assembled(s: SymmetricSchedule, t: Columns, ends: _Ends, cuts: Array) -> Sy
     begin = np.flatnonzero(fresh_block)
     used = place[begin]
     message = np.cumsum(first) - 1
-    later, earlier = _waits(s, t, cuts, block, message)
+    later, earlier = _waits(s, t, block, message)
     counts = np.zeros(len(first), dtype=np.int64)
     opening = np.flatnonzero(first)
     np.add.at(counts, opening[later], 1)
@@ -343,7 +434,7 @@ def _assembled(s: SymmetricSchedule, t: Columns, ends: _Ends, cuts: Array) -> Sy
     return SymmetricProgram(seed, s.symmetry, ~first)
 
 
-def _waits(s: SymmetricSchedule, t: Columns, cuts: Array, block: Array, message: Array) -> tuple[Array, Array]:
+def _waits(s: SymmetricSchedule, t: Columns, block: Array, message: Array) -> tuple[Array, Array]:
     """Return the pairs of messages (later, earlier) of different blocks that access a chunk which one of them writes.
 
     Only neighbours in the order of all messages at a chunk count, and of the messages of one block only the last. In
@@ -352,7 +443,7 @@ def _waits(s: SymmetricSchedule, t: Columns, cuts: Array, block: Array, message:
     time = np.empty(int(message[-1]) + 1 if len(message) else 0, dtype=np.int64)
     time[message] = t["time"]
     order = inverse(lexsort((np.arange(len(time)), time)))
-    location, at, write = _accesses(s, t, cuts, message)
+    location, at, write = _accesses(s, t, message)
     later, earlier = neighbours(at, location, write, order)
     return _latest(later, earlier, _block_of(block, message))
 
@@ -373,20 +464,24 @@ def _latest(later: Array, earlier: Array, block: Array) -> tuple[Array, Array]:
     return later[last], earlier[last]
 
 
-def _accesses(s: SymmetricSchedule, t: Columns, cuts: Array, message: Array) -> tuple[Array, Array, Array]:
-    """Return every access to an atom: location, message, whether it writes."""
-    locations, messages, writes = [], [], []
-    base, opcode, lo = _bases(s, t), t["opcode"], t["lo"].astype(np.int64)
-    atom = np.searchsorted(cuts, lo)
-    atoms = np.searchsorted(cuts, lo + t["count"]) - atom
+def _accesses(s: SymmetricSchedule, t: Columns, message: Array) -> tuple[Array, Array, Array]:
+    """Return every access to an atom: location, message, whether it writes.
+
+    The atoms of a place are those that the ends of all accesses to it cut.
+    """
+    base, opcode, lo, edge = _bases(s, t), t["opcode"], t["lo"].astype(np.int64), s.parts + 1
+    firsts, rows_of = [], []
     for end, used in (("src", READS_SRC[opcode]), ("dst", WRITES_DST[opcode])):
         rows = np.flatnonzero(used)
         slot = (t[f"{end}_offset"][rows].astype(np.int64) - lo[rows]) // s.parts
         slot += base[t["rank"][rows], t[f"{end}_buffer"][rows]]
-        locations.append(ranges(slot * (len(cuts) - 1) + atom[rows], atoms[rows]))
-        messages.append(np.repeat(message[rows], atoms[rows]))
-        writes.append(np.full(len(locations[-1]), end == "dst"))
-    return np.concatenate(locations), np.concatenate(messages), np.concatenate(writes)
+        firsts.append(slot * edge + lo[rows])
+        rows_of.append(rows)
+    begin, rows = np.concatenate(firsts), np.concatenate(rows_of)
+    _, number = numbered(np.concatenate([begin, begin + t["count"][rows]]))
+    first, last = np.split(number, 2)
+    write = np.repeat([False, True], [len(one) for one in rows_of])
+    return ranges(first, last - first), np.repeat(message[rows], last - first), np.repeat(write, last - first)
 
 
 def _bases(s: SymmetricSchedule, t: Columns) -> Array:
@@ -394,9 +489,11 @@ def _bases(s: SymmetricSchedule, t: Columns) -> Array:
 
     In place the smaller of input and output is the place of the rank's own shard in the larger.
     """
-    own, shards = np.arange(s.width), s.topology.num_ranks  # in an all-to-all, input and output are the same places
+    own, shards = np.arange(s.width), s.topology.num_ranks
     slots = s.collective.input_slots(0, np.arange(shards)), s.collective.output_slots(0, np.arange(shards))
     places = [own * (int((found >= 0).sum()) < shards) for found in slots]
     scratch = int((t["dst_offset"] // s.parts).max(initial=0)) + 1
+    if s.collective.kind == "alltoall":  # in place, input and output are the same
+        places = [own * 0, own * 0]
     bases: Array = np.stack([places[0], places[1], own * 0 + shards], axis=1) + own[:, None] * (shards + scratch)
     return bases

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import attrs
 import numpy as np
 import programs
 import pytest
@@ -12,8 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mpi_c_programs import relay, reused
 
+from collc.backends.mpi_c import scratch
 from collc.backends.mpi_c.scratch import Segments, lay_out, span
 from collc.ir.collective import KINDS, Collective
+from collc.ir.diagnostic import CollcError
 from collc.ir.editing import insert
 from collc.ir.machine import execute, partners
 from collc.ir.program import INSTRUCTION_COLUMNS, Buffer, Opcode, Program
@@ -184,3 +187,26 @@ def test_the_last_instruction_may_be_a_nop() -> None:
 def test_scratch_takes_no_more_than_it_did() -> None:
     for program in (direct("reduce-scatter", 5, 3), programs.allpairs_allreduce(4, 2), programs.scratch_sum(3)):
         assert (lay_out(program)[1].cells <= program.scratch).all()
+
+
+def _places(program: Program, segments: Segments) -> list[object]:
+    columns = [getattr(program, name).tolist() for name in (*INSTRUCTION_COLUMNS, "scratch", "dep_start", "deps")]
+    return [*columns, segments.first.tolist(), segments.cell.tolist(), segments.chunk.tolist(), segments.cells.tolist()]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_without_scratch_runs_are_laid_out_as_chunks_are(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for program in (direct(kind, 4, 3, root=1), programs.ring_allreduce(4, 2, fused=False)):
+        found = _places(*lay_out(program))
+        with monkeypatch.context() as other:
+            other.setattr(scratch, "_by_runs", lambda program: False)
+            assert found == _places(*lay_out(program))
+
+
+def test_a_chunk_of_another_size_is_found_without_scratch() -> None:
+    program = direct("allgather", 4, 3)
+    row = int(np.flatnonzero(program.receives)[0])
+    offset = program.dst_offset.astype(np.int64)
+    offset[row] += 1
+    with pytest.raises(CollcError, match="another size"):
+        lay_out(attrs.evolve(program, dst_offset=offset))

@@ -3,21 +3,37 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from pathlib import Path
 
 import attrs
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from message_programs import KINDS, listed_schedule, message_program
 from mpi_c_builds import right
 from mpi_fixtures import Built
 from sampling import EXHAUSTIVE
+from strategies import connected
 
+from collc.backends.base import Artifact
 from collc.backends.mpi_c import MpiC
+from collc.backends.mpi_c.cursor import Unreadable
+from collc.backends.mpi_c.decode import decode
+from collc.backends.mpi_c.numbers import Numbers
+from collc.backends.mpi_c.piece_tables import runs_of
 from collc.backends.mpi_c.pieces import ENDS, pieces_of
+from collc.backends.mpi_c.reader import SourceText, read_source
+from collc.backends.mpi_c.shared_pieces import shared_pieces
+from collc.backends.mpi_c.template_tables import segment_differences, template_differences
+from collc.backends.mpi_c.templates import messages_of
 from collc.backends.mpi_c.toolchain import Mpi
 from collc.ir.program import Program
-from collc.ir.symmetric import MOST_LISTED, SYMMETRIC_KINDS
-from collc.ir.verify import Report
+from collc.ir.symmetric import MOST_LISTED, SYMMETRIC_KINDS, TEMPLATE_KINDS
+from collc.ir.symmetric_program import SymmetricProgram
+from collc.ir.topology import Topology
+from collc.ir.verify import Report, verify
 from collc.passes.lowering.lower import Lower
 
 NETS = ("generalized_kautz(2, 11)", "generalized_kautz(3, 20)", "without(torus(3, 3), {0 -> 1})", "debruijn(2, 3)")
@@ -28,10 +44,17 @@ _TABLES = (
     "block_slots", "block_slot_chunks",
 )  # fmt: skip
 
+_SHARED = ("piece_count", "piece_src", "piece_dst")
+
+
+@cache
+def _files(kind: str) -> tuple[SymmetricProgram, list[Artifact]]:
+    program = message_program(NETS[0 if kind == "alltoall" else 1], kind)
+    return program, list(MpiC().emit(program))
+
 
 def _read(text: str, kind: str) -> Report:
-    program = message_program(NETS[1], kind)
-    files = MpiC().emit(program)
+    program, files = _files(kind)
     return MpiC().check(program, [attrs.evolve(files[0], text=text), files[1]])
 
 
@@ -47,14 +70,90 @@ def test_files_are_read_back(name: str, kind: str) -> None:
 
 @pytest.mark.parametrize("table", _TABLES)
 def test_a_changed_number_is_found(table: str) -> None:
-    for kind in KINDS if EXHAUSTIVE else KINDS[1:2]:
-        text = MpiC().emit(message_program(NETS[1], kind))[0].text
-        start = text.index(f" {table}[] = {{")
-        body = text[start : text.index("};", start)]
-        for place in list(re.finditer(r"\d+,", body))[:: 1 if EXHAUSTIVE else 7][:20]:
-            at = start + place.start()
-            digit = str((int(text[at]) + 1) % 10)
-            assert not _read(text[:at] + digit + text[at + 1 :], kind).ok, (table, place[0])
+    for kind in SYMMETRIC_KINDS if EXHAUSTIVE else SYMMETRIC_KINDS[1:2]:
+        _changes_are_found(table, kind)
+
+
+@pytest.mark.parametrize("table", [*(name for name in _TABLES if not name.startswith("piece_")), *_SHARED])
+def test_a_changed_number_of_an_all_to_all_is_found(table: str) -> None:
+    _changes_are_found(table, "alltoall")
+
+
+def _changes_are_found(table: str, kind: str) -> None:
+    text = _files(kind)[1][0].text
+    start = text.index(f" {table}[] = {{")
+    body = text[start : text.index("};", start)]
+    for place in list(re.finditer(r"\d+,", body))[:: 1 if EXHAUSTIVE else 7][:20]:
+        at = start + place.start()
+        digit = str((int(text[at]) + 1) % 10)
+        assert not _read(text[:at] + digit + text[at + 1 :], kind).ok, (table, place[0])
+
+
+@pytest.mark.parametrize("table", _SHARED)
+def test_two_places_that_are_swapped_are_found(table: str) -> None:
+    numbers = _emitted()[1].numbers
+    column = numbers[table]
+    apart = np.flatnonzero(column[1:] != column[:-1])
+    for at in apart[:: 1 if EXHAUSTIVE else max(len(apart) // 60, 1)].tolist():
+        swapped = column.copy()
+        swapped[[at, at + 1]] = column[[at + 1, at]]
+        assert _wrong({**numbers, table: swapped}), (table, at)
+
+
+@pytest.mark.parametrize("table", ["segment_cell", "segment_chunk", "rank_segments"])
+def test_another_segment_of_scratch_is_found(table: str) -> None:
+    program, source = _emitted()
+    numbers = source.numbers[table].copy()
+    numbers[1] += 1
+    try:
+        one = decode(attrs.evolve(source, numbers={**source.numbers, table: numbers}))[0][0]
+    except Unreadable:
+        return
+    assert next(segment_differences(program, one.first, one.cell, one.held), None) is not None
+
+
+def test_a_message_that_is_dropped_is_found() -> None:
+    """Without its rows, and with those that follow in their places: the step moves other data, or none."""
+    numbers = _emitted()[1].numbers
+    for at in np.flatnonzero(numbers["step_pieces"])[:: 1 if EXHAUSTIVE else 29].tolist():
+        for name in ("step_pieces", "step_count"):
+            fewer = numbers[name].copy()
+            fewer[at] = 0
+            assert _wrong({**numbers, name: fewer}), (name, at)
+
+
+@cache
+def _emitted() -> tuple[SymmetricProgram, SourceText]:
+    program, files = _files("alltoall")
+    return program, read_source(files[0].text, "c.c")
+
+
+def _wrong(numbers: Numbers) -> bool:
+    """Return whether the numbers are not those of the all-to-all: by decoding, executing, or as another program."""
+    program, source = _emitted()
+    try:
+        found = decode(attrs.evolve(source, numbers=numbers))[0][0].program
+    except Unreadable:
+        return True
+    assert isinstance(found, SymmetricProgram)
+    return next(template_differences(found, program), None) is not None or not verify(found).ok
+
+
+@given(connected(min_ranks=2), st.sampled_from(KINDS))
+def test_lists_that_both_ends_share_have_the_runs(network: Topology, kind: str) -> None:
+    """Any program of messages can have such lists; only files with a large all-to-all have them."""
+    program = message_program(network, kind)
+    shared = shared_pieces(program)
+    messages = messages_of(program)
+    at = {end: np.maximum(getattr(shared, end), 0) for end in ENDS}
+    several = shared.number > 0
+    columns = {f"{end}_offset": np.where(several, at[end], getattr(messages, f"{end}_offset")) for end in ENDS}
+    number, runs = runs_of(dict(shared.columns), attrs.evolve(messages, **columns), shared.number)
+    assert np.array_equal(number, np.diff(program.message_start))
+    seed = program.seed
+    for name, column in runs.items():
+        used = seed.uses(name[:3]) if name != "count" else seed.count >= 0
+        assert np.array_equal(column[used], getattr(seed, name)[used]), name
 
 
 @pytest.mark.parametrize("name", NETS)
@@ -80,10 +179,18 @@ def test_files_of_messages_are_a_fraction_of_those_of_instructions() -> None:
     assert len(files[0]) < len(files[1]) / 5
 
 
+def test_files_of_all_to_alls_share_lists_and_are_smaller() -> None:
+    schedule = listed_schedule("generalized_kautz(4, 48)", "alltoall")
+    messages, listed = (MpiC().emit(Lower(listed=most).run(schedule))[0].text for most in (0, None))
+    engine = len(MpiC().emit(message_program("circulant(3, {1})", "allgather"))[0].text)
+    assert "piece_src" in messages and "piece_src" not in listed
+    assert len(messages) - engine < (len(listed) - engine) / 2
+
+
 def test_short_schedules_and_other_targets_keep_instructions() -> None:
     schedule = listed_schedule(NETS[0], "allgather")
     assert len(schedule) < MOST_LISTED and isinstance(Lower(listed=MOST_LISTED).run(schedule), Program)
-    assert isinstance(Lower().run(schedule), Program) and "broadcast" not in SYMMETRIC_KINDS
+    assert isinstance(Lower().run(schedule), Program) and "broadcast" not in TEMPLATE_KINDS
 
 
 @pytest.mark.needs("mpi")

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from message_programs import KINDS, listed_schedule, message_program
 from strategies import connected
+from template_programs import instructions_of
 
 from collc.ir.collective import Collective
 from collc.ir.program import Program
@@ -27,6 +28,29 @@ def test_a_message_is_what_one_step_sends_over_one_connection(network: Topology,
     sends = int(np.count_nonzero(program.batched.sends))
     assert sends == len(np.unique(np.stack([schedule.step, schedule.route]), axis=1).T)
     assert not strayed(program.unfold(), schedule)
+
+
+@given(connected(min_ranks=2), st.sampled_from(KINDS))
+def test_messages_have_the_transfers_of_the_program_of_instructions(network: Topology, kind: str) -> None:
+    program = message_program(network, kind)
+    assert instructions_of(program.unfold()) == instructions_of(Lower().run(listed_schedule(network, kind)))
+
+
+@given(connected(min_ranks=2))
+def test_scratch_of_an_all_to_all_is_used_again(network: Topology) -> None:
+    schedule, program = listed_schedule(network, "alltoall"), message_program(network, "alltoall")
+    ranks = network.num_ranks
+    passing = schedule.dst != schedule.shard.astype(np.int64) % ranks
+    pairs = np.unique(np.stack([schedule.dst, schedule.shard])[:, passing], axis=1)
+    shards = np.bincount(pairs[0].astype(np.int64), minlength=ranks)
+    assert (program.seed.scratch <= shards * schedule.parts).all()
+
+
+def test_a_place_is_free_after_the_last_step_of_its_shard() -> None:
+    program = message_program("generalized_kautz(2, 24)", "alltoall")
+    listed = Lower().run(listed_schedule("generalized_kautz(2, 24)", "alltoall"))
+    assert isinstance(listed, Program)
+    assert int(program.seed.scratch.sum()) < int(listed.scratch.sum())
 
 
 @given(connected(min_ranks=2), st.sampled_from(KINDS), st.integers(0, 1 << 20))
