@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from heapq import heappop, heappush
 
+import attrs
 import numpy as np
 
 from collc.ir.arrays import Array, Columns, distinct, distinct_pairs, fit, lexsort
@@ -32,11 +33,14 @@ _SENDING, _RECEIVING, _LOCAL = 0, 1, 2
 def lower_template(s: SymmetricSchedule) -> SymmetricProgram | None:
     """Return the program of a discrete template; None if a rank sends a chunk in the step in which it arrives there.
 
+    If ranks exchange whole vectors, part p of all shards has a fixed place in the vector: N neighbours, from p*N on.
     Every connection out of a rank of the template gets a block that sends, every one into it a block that receives; a
     further block copies. The transfers of one step over one connection are one message. Data lie where :class:`Lower`
     puts them, but scratch is in the order of the shards as the first ranks name them.
     """
     cuts = distinct(np.concatenate([[0, s.parts], s.seed.lo, s.seed.hi]).astype(np.int64))
+    if s.exchanges:
+        return _exchanged(s, cuts)
     ends = _links(s) if s.orbits is None else _connections(s)
     atoms = _Atoms.of(s, cuts, ends)
     if atoms.exchange():
@@ -44,6 +48,46 @@ def lower_template(s: SymmetricSchedule) -> SymmetricProgram | None:
     table = _instructions(s, cuts, atoms)
     del atoms
     return _assembled(s, table, ends, cuts)
+
+
+def _exchanged(s: SymmetricSchedule, cuts: Array) -> SymmetricProgram | None:
+    """Return the program of ranks that exchange whole vectors; None if a message lacks a shard.
+
+    A rank receives after its own sends of a step, which read what the message is added to. All ranks send first, so a
+    send must be over for its rank as soon as the data are on their way, as the machine says (:mod:`collc.ir.machine`).
+    """
+    own = s.seed.rows(np.flatnonzero(s.seed.src == 0))  # what rank 0 sends of its shard, it sends of all
+    ends, every = _connections(attrs.evolve(s, seed=own)), _connections(s)
+    if not (_are_whole(s, every) and len(s.seed) == len(own) * s.topology.num_ranks):
+        return None
+    own, place = _joined_parts(own, ends.place)
+    none = np.zeros_like(place)  # the vector is one shard of all chunks, which rank 0 sends to itself
+    ends = attrs.evolve(ends, place=place, sender=none, receiver=none, sent=none, received=none, shards=none[:1])
+    one = attrs.evolve(s, seed=own)
+    table = _instructions(one, cuts, _Atoms.of(one, cuts, ends))
+    return _assembled(one, table, ends, cuts, fixed=True)
+
+
+def _joined_parts(s: Schedule, place: Array) -> tuple[Schedule, Array]:
+    """Return the rows with those of neighbouring parts in one message as one row, and the connection of each."""
+    order = lexsort((s.lo, s.action, place, s.step))
+    s, place = s.rows(order), place[order]
+    fresh = first_of_group(s.step) | first_of_group(place) | first_of_group(s.action)
+    fresh[1:] |= s.lo[1:] != s.hi[:-1]
+    begin = np.flatnonzero(fresh)
+    hi = s.hi[np.append(begin[1:], len(fresh))[: len(begin)] - 1]
+    return attrs.evolve(s.rows(begin), hi=hi), place[begin]
+
+
+def _are_whole(s: SymmetricSchedule, ends: _Ends) -> bool:
+    """Return whether each message of a step has the same parts of all shards, each once."""
+    seed, n = s.seed, s.topology.num_ranks
+    columns = (seed.step, ends.place, seed.action, seed.lo, seed.hi, ends.sent)
+    order = lexsort(columns[::-1])
+    sorted_columns = [column[order].astype(np.int64) for column in columns]
+    if len(order) % n or not np.array_equal(sorted_columns[5], np.arange(len(order)) % n):
+        return False
+    return all((column.reshape(-1, n) == column[::n, None]).all() for column in sorted_columns[:5])
 
 
 def lower_messages(s: Schedule) -> SymmetricProgram | None:
@@ -154,6 +198,7 @@ class _Atoms:
     rank receives: by step, then by the place of the connection. ``first`` is the time at which data of each shard and
     atom first arrive on a rank of the template, shape (ranks, shards, atoms); ``never`` if none do, -1 if a copy does
     before all messages: of the shards ``early``, shape (ranks, shards). ``shards`` are those of :class:`_Ends`.
+    ``places`` is the number of connections.
     """
 
     row: Array
@@ -169,6 +214,7 @@ class _Atoms:
     never: int
     early: Array
     shards: Array
+    places: int
 
     @classmethod
     def of(cls, s: SymmetricSchedule, cuts: Array, ends: _Ends) -> _Atoms:
@@ -183,7 +229,10 @@ class _Atoms:
         np.minimum.at(first, (receiver, received, atom), time)
         early = _sent_after_arrival(s, ends)
         first[early] = -1
-        return cls(row, atom, step, place, sender, receiver, sent, received, time, first, never, early, ends.shards)
+        return cls(
+            row, atom, step, place, sender, receiver, sent, received, time, first, never, early, ends.shards,
+            len(ends.to),
+        )  # fmt: skip
 
     def exchange(self) -> bool:
         """Return whether a rank sends an atom in the step in which it arrives."""
@@ -217,8 +266,8 @@ def _sent_after_arrival(s: SymmetricSchedule, ends: _Ends) -> Array:
 def _instructions(s: SymmetricSchedule, cuts: Array, atoms: _Atoms) -> Columns:
     """Return the instructions as columns; ``rank``, ``kind`` and ``place`` name their block, ``row`` the transfer."""
     buffer, home, start = _homes(s, atoms)
-    # no rank sends an atom in the step in which it arrives, so what has arrived before the message has before the step
-    sent_home = atoms.first[atoms.sender, atoms.sent, atoms.atom] < atoms.time
+    # all sends of a step read what was there before it
+    sent_home = atoms.first[atoms.sender, atoms.sent, atoms.atom] < atoms.step * atoms.places
     kept_home = atoms.first[atoms.receiver, atoms.received, atoms.atom] < atoms.time
     # rows are cut where the location at either end changes, so that both ends have the same instructions
     flags = np.stack([atoms.row, sent_home, kept_home])
@@ -316,8 +365,11 @@ def _copies(s: SymmetricSchedule, cuts: Array, atoms: _Atoms, home: Array, start
 # ---- blocks and messages
 
 
-def _assembled(s: SymmetricSchedule, t: Columns, ends: _Ends, cuts: Array) -> SymmetricProgram:
-    """Return the program of sorted instructions: a block for each kind and place, a message for each time in it."""
+def _assembled(s: SymmetricSchedule, t: Columns, ends: _Ends, cuts: Array, *, fixed: bool = False) -> SymmetricProgram:
+    """Return the program of sorted instructions: a block for each kind and place, a message for each time in it.
+
+    If places are ``fixed``, a chunk of the one shard stands for N chunks of the vector.
+    """
     rank, kind, place = t["rank"], t["kind"], t["place"]
     fresh_block = first_of_group(rank) | first_of_group(kind) | first_of_group(place)
     block = np.cumsum(fresh_block) - 1
@@ -332,6 +384,8 @@ def _assembled(s: SymmetricSchedule, t: Columns, ends: _Ends, cuts: Array) -> Sy
     scratch = np.zeros(s.topology.num_ranks, dtype=np.int64)
     stored = np.flatnonzero(t["dst_buffer"] == Buffer.SCRATCH)
     np.maximum.at(scratch, rank[stored], t["dst_offset"][stored].astype(np.int64) + t["count"][stored])
+    if fixed:
+        t = t | {c: t[c].astype(np.int64) * s.topology.num_ranks for c in ("src_offset", "dst_offset", "count")}
     seed = Program(
         s.collective, s.parts, scratch, block_rank=rank[begin],
         send_peer=np.where(kind[begin] == _SENDING, ends.to[used], -1),
@@ -340,7 +394,7 @@ def _assembled(s: SymmetricSchedule, t: Columns, ends: _Ends, cuts: Array) -> Sy
         block_start=np.append(begin, len(first)), dep_start=starts(counts), deps=opening[earlier],
         scheduler=s.scheduler, **{c: t[c] for c in INSTRUCTION_COLUMNS},
     )  # fmt: skip
-    return SymmetricProgram(seed, s.symmetry, ~first)
+    return SymmetricProgram(seed, s.symmetry, ~first, fixed=fixed)
 
 
 def _waits(s: SymmetricSchedule, t: Columns, cuts: Array, block: Array, message: Array) -> tuple[Array, Array]:

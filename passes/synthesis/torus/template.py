@@ -17,7 +17,7 @@ from collc.ir.group import Group, Mirrored, Translations
 from collc.ir.symmetric import SYMMETRIC_KINDS, SymmetricSchedule
 
 from .build import Plan, to_schedule
-from .chunks import ScatteredPart
+from .chunks import ExchangedPart, ScatteredPart
 from .lines import Line
 from .routing import GridRouter
 
@@ -46,10 +46,10 @@ def group_of(plan: Plan) -> Acting | None:
 
 
 def _shape(plan: Plan) -> tuple[int, ...] | None:
-    """Return the sizes of the torus of all parts, which are scattered; None for other parts and networks."""
+    """Return the sizes of the torus of all parts, all scattered or all exchanged; None for others and networks."""
     by, shapes = plan.router, {part.shape for part in plan.parts}
-    scattered = all(isinstance(part, ScatteredPart) and _in_order(part.place) for part in plan.parts)
-    if not (scattered and len(shapes) == 1 and isinstance(by, GridRouter) and all(by.grid.wraps)):
+    of_one_kind = len({type(part) for part in plan.parts}) == 1 and all(_in_order(part.place) for part in plan.parts)
+    if not (of_one_kind and len(shapes) == 1 and isinstance(by, GridRouter) and all(by.grid.wraps)):
         return None
     shape = shapes.pop()
     return shape if shape == by.grid.shape else None
@@ -63,19 +63,59 @@ def _moves_lines(plan: Plan, group: Group) -> bool:
     """Return whether a group, coordinate by coordinate, moves the lines of all parts, and the choice of routes."""
     mirrored = isinstance(group, Mirrored)
     lines = {line for part in plan.parts if isinstance(part, ScatteredPart) for line in part.lines}
-    return all(_moves_line(line, mirrored) for line in lines)
+    return all(_moves_line(line, mirrored) for line in lines) and _moves_exchanges(plan, mirrored)
+
+
+def _moves_exchanges(plan: Plan, mirrored: bool) -> bool:
+    """Return whether a group moves the exchanges of all parts. With guests, ranks differ, so no group does."""
+    found = dict[tuple[int, bytes, bytes], tuple[int, Array, Array]]()
+    for part in plan.parts:
+        for step in part.exchanges if isinstance(part, ExchangedPart) else ():
+            present = [len(own) == size for own, size in zip(step.present, part.shape, strict=True)]
+            if step.copies or not all(present):
+                return False
+            size, sender, receiver = part.shape[step.dim], step.sender, step.receiver
+            found[size, sender.tobytes(), receiver.tobytes()] = size, sender, receiver
+    return all(_moves_pairs(*one, mirrored) for one in found.values())
+
+
+def _moves_pairs(size: int, sender: Array, receiver: Array, mirrored: bool) -> bool:
+    """Return whether the pairs of coordinates of an exchange are pairs again after each move."""
+    if not mirrored and _is_tied(size, sender, receiver):
+        return False
+    group, pairs = _along(size, mirrored), np.sort(sender.astype(np.int64) * size + receiver)
+    return all(
+        np.array_equal(np.sort(group.multiply(element, sender) * size + group.multiply(element, receiver)), pairs)
+        for element in _generators(size)
+    )
+
+
+def _along(size: int, mirrored: bool) -> Group:
+    return Mirrored((size,)) if mirrored else Translations((size,))
+
+
+def _generators(size: int) -> tuple[int, int]:
+    """Return two elements that generate both groups of a dimension."""
+    return 1 % size, 2 % size
+
+
+def _is_tied(size: int, sender: Array, receiver: Array) -> bool:
+    """Return whether a way is as long as the other way round.
+
+    Even coordinates then take one and odd ones the other, which translations do not swap.
+    """
+    return size > 2 and bool((np.abs(receiver.astype(np.int64) - sender) * 2 == size).any())
 
 
 @cache
 def _moves_line(line: Line, mirrored: bool) -> bool:
     size, at = line.size, np.arange(line.size)
-    group: Group = Mirrored((size,)) if mirrored else Translations((size,))
-    sends = line.to >= 0
-    # ways of the same length: even coordinates take one, odd ones the other, which translations do not swap
-    tied = size > 2 and bool((sends & (np.abs(line.to.astype(np.int64) - at[:, None]) * 2 == size)).any())
-    if (tied and not mirrored) or not _is_sorted(line):
+    group, sends = _along(size, mirrored), line.to >= 0
+    if not mirrored and _is_tied(size, np.nonzero(sends)[0], line.to[sends]):
         return False
-    return all(_is_moved(line, sends, group.multiply(element, at)) for element in (1, 2 % size))
+    if not _is_sorted(line):
+        return False
+    return all(_is_moved(line, sends, group.multiply(element, at)) for element in _generators(size))
 
 
 def _is_sorted(line: Line) -> bool:
@@ -85,7 +125,7 @@ def _is_sorted(line: Line) -> bool:
 
 
 def _is_moved(line: Line, sends: Array, image: Array) -> bool:
-    """Return whether a permutation of coordinates maps a line to itself; 1 and 2 generate both groups."""
+    """Return whether a permutation of coordinates maps a line to itself."""
     there = np.ix_(image, image)
     to = np.where(sends, image[line.to], line.to)
     return np.array_equal(line.when[there], line.when) and np.array_equal(line.to[there], to)
