@@ -258,7 +258,7 @@ class SymmetricSchedule(Columnar):
         return attrs.evolve(seed, routes=routes, **whole)
 
     def _by_row(self, group: Acting, a: int, b: int) -> Array:
-        """Return the order of the images of rows a to b by the row of the seed with their ends and parts, then by shard.
+        """Return the order of the images of rows a to b: by the seed's row with their ends and parts, then by shard.
 
         Images that are no rows of the seed come last.
         """

@@ -19,6 +19,7 @@ from .base import TEMPLATE, TorusPass, exchange, scattered
 from .build import Plan, to_messages
 from .lines import Line, tree_line, with_guest
 from .peers import swing_peers
+from .shape import logical_shape
 from .times import seconds
 
 __all__ = ["Bine"]
@@ -54,6 +55,10 @@ class Bine(TorusPass):
     )
 
     template: bool | None = attrs.field(default=None, metadata=TEMPLATE)
+
+    def gives_template(self, ir: Problem) -> bool:
+        """Return whether :meth:`run` gives a template: on a ring alone, whatever the plan."""
+        return len(logical_shape(ir.topology)) == 1 and super().gives_template(ir)
 
     def plans_by_size(self, ir: Problem) -> bool:
         return self.variant == "auto" and ir.collective.kind == "allreduce"
