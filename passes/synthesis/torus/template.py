@@ -7,6 +7,7 @@ the tables of its lines, and by all links of the torus. So the template unfolds 
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import cache
 
 import numpy as np
@@ -131,6 +132,22 @@ def _is_moved(line: Line, sends: Array, image: Array) -> bool:
     return np.array_equal(line.when[there], line.when) and np.array_equal(line.to[there], to)
 
 
+def _directions_are_alike(plan: Plan) -> bool:
+    """Return whether the parts of both directions send the same shards, if a plan has both.
+
+    A route over the one link of a dimension of 2 has a copy for each direction where all ranks are listed. So it must
+    have both in the template too: shard 0 must use both or none.
+    """
+    found = dict[int, Counter[object]]()
+    for part in plan.parts:
+        ways: object = None  # all ranks exchange
+        if isinstance(part, ScatteredPart):
+            ways = tuple((line.when.tobytes(), line.to.tobytes()) for line in part.lines), part.stages
+        found.setdefault(part.direction, Counter())[ways] += 1
+    first, *others = found.values()
+    return all(one == first for one in others)
+
+
 def _moves_links(plan: Plan, group: Acting) -> bool:
     """Return whether the links up and down each dimension that messages use are images of those out of rank 0.
 
@@ -139,9 +156,8 @@ def _moves_links(plan: Plan, group: Acting) -> bool:
     assert isinstance(plan.router, GridRouter), "checked before"
     grid = plan.router.grid
     used = {part.lane % plan.router.lanes for part in plan.parts}
-    # in a dimension of 2 with one link, equal routes have a number for each direction where all ranks are listed
     one_link = (grid.links[0, :, 0] == grid.links[0, :, 1]).any()
-    if one_link and len({part.direction for part in plan.parts}) > 1:
+    if one_link and not _directions_are_alike(plan):
         return False
     orbit = group.link_orbit[grid.links[:, :, :, sorted(used)]]
     at = np.stack(np.unravel_index(np.arange(group.order), grid.shape), axis=1)
