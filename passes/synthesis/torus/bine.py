@@ -19,7 +19,6 @@ from .base import TEMPLATE, TorusPass, exchange, scattered
 from .build import Plan, to_messages
 from .lines import Line, tree_line, with_guest
 from .peers import swing_peers
-from .shape import logical_shape
 from .times import seconds
 
 __all__ = ["Bine"]
@@ -45,6 +44,8 @@ class Bine(TorusPass):
         "latency": ("allreduce", "broadcast", "reduce", "gather", "scatter"),
     }
 
+    in_line: ClassVar[bool] = True
+
     variant: Literal["auto", "bandwidth", "latency"] = attrs.field(
         default="auto",
         metadata={"help": "of an allreduce: scatter and gather, or exchange whole vectors in half the steps"},
@@ -55,10 +56,6 @@ class Bine(TorusPass):
     )
 
     template: bool | None = attrs.field(default=None, metadata=TEMPLATE)
-
-    def gives_template(self, ir: Problem) -> bool:
-        """Return whether :meth:`run` gives a template: on a ring alone, whatever the plan."""
-        return len(logical_shape(ir.topology)) == 1 and super().gives_template(ir)
 
     def plans_by_size(self, ir: Problem) -> bool:
         return self.variant == "auto" and ir.collective.kind == "allreduce"

@@ -25,18 +25,20 @@ from collc.passes.schedule.discretize import Discretize
 from collc.passes.synthesis.torus.bine import Bine
 from collc.passes.synthesis.torus.bucket import Bucket
 from collc.passes.synthesis.torus.doubling import Rabenseifner
+from collc.passes.synthesis.torus.pat import PAT
 from collc.passes.synthesis.torus.ring import Ring
 from collc.passes.synthesis.torus.swing import Swing
 from collc.passes.synthesis.torus.trivance import Trivance
 
 LATENCY = (("swing", "torus(4, 4)"), ("swing", "torus(2, 8)"), ("trivance", "torus(3, 9)"))
-CUBES = (("rabenseifner", "hypercube(4)"), ("swing", "hypercube(3)"))
+OTHERS = (("pat", "torus(11)"), ("rabenseifner", "hypercube(4)"), ("swing", "hypercube(3)"))
 CASES = (
     ("swing", "torus(4, 4)"), ("ring", "biring(9)"), ("bucket", "torus(3, 4)"), ("bine", "torus(8)"),
-    ("swing", "torus(12)"), ("swing", "torus(2, 6)"), ("trivance", "torus(3, 5)"), *CUBES,
+    ("swing", "torus(12)"), ("swing", "torus(2, 6)"), ("trivance", "torus(3, 5)"), *OTHERS,
 )  # fmt: skip
 ALGORITHMS = {
     "swing": Swing, "trivance": Trivance, "ring": Ring, "bucket": Bucket, "bine": Bine, "rabenseifner": Rabenseifner,
+    "pat": PAT,
 }  # fmt: skip
 TABLES = (
     "algorithm_moves", "piece_place", "piece_count", "step_count", "block_send_peer", "block_recv_peer", "wait_step",

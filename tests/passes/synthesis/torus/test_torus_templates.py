@@ -34,6 +34,7 @@ from collc.passes.synthesis.torus.base import TorusPass
 from collc.passes.synthesis.torus.bine import Bine
 from collc.passes.synthesis.torus.bucket import Bucket
 from collc.passes.synthesis.torus.doubling import Rabenseifner, RecursiveDoubling
+from collc.passes.synthesis.torus.pat import PAT
 from collc.passes.synthesis.torus.ring import Ring
 from collc.passes.synthesis.torus.swing import Swing
 from collc.passes.synthesis.torus.trivance import Trivance
@@ -41,7 +42,7 @@ from collc.passes.synthesis.torus.trivance import Trivance
 ALGORITHMS: tuple[TorusPass, ...] = (
     Swing(), Swing(ports=1), Swing(reparent=True), Swing(reparent=False), Trivance(), Trivance(variant="bandwidth"),
     Bucket(), Ring(), Ring(schedule="bfb"), Bine(), Bine(variant="bandwidth"), Rabenseifner(),
-    Rabenseifner(mirrored="neg"), Rabenseifner(mirrored="reflect"),
+    Rabenseifner(mirrored="neg"), Rabenseifner(mirrored="reflect"), PAT(), PAT(buffer=2),
 )  # fmt: skip
 
 
@@ -140,6 +141,7 @@ def rows_of(schedule: Schedule) -> list[tuple[object, ...]]:
         ("hypercube(4)", Rabenseifner(), Translations((2, 2, 2, 2))),
         ("hypercube(4)", RecursiveDoubling(), Translations((2, 2, 2, 2))),
         ("torus(4, 2, 4)", Rabenseifner(), Mirrored((4, 2, 4))),
+        ("torus(11)", PAT(), Translations((11,))), ("torus(12)", PAT(buffer=4), Translations((12,))),
     ],
 )  # fmt: skip
 def test_which_group_moves_it(net: str, algorithm: TorusPass, group: Group) -> None:
@@ -157,6 +159,7 @@ def test_which_group_moves_it(net: str, algorithm: TorusPass, group: Group) -> N
         ("torus(6, 4)", Swing(variant="latency")),  # guests send to hosts, which others do not
         ("mesh(4, 4)", Swing()), ("complete(6)", Swing()),
         ("product(hypercube(1), biring(6))", Swing()),  # both directions take one link, with other shards
+        ("torus(8)", PAT()), ("torus(3, 4)", PAT()),  # ways half round, of even coordinates up; ranks as a ring
         ("torus(8)", Rabenseifner()), ("torus(4, 8)", RecursiveDoubling()),  # pairs x, x + 2 that are not all alike
     ],
 )  # fmt: skip
@@ -233,6 +236,13 @@ def test_files_of_mpi_hold_one_rank() -> None:
     assert isinstance(result.program, SymmetricProgram) and result.program.group == Mirrored((24, 24))
     assert sum(len(file.content) for file in compiled.files.values()) < 400_000
     assert all(report.ok for report in result.reports)
+
+
+@pytest.mark.quick
+def test_of_ranks_in_line_no_group_is_asked_on_a_torus(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert PAT().gives_template(problem("torus(401)")) and Bine().gives_template(problem("torus(402)"))
+    monkeypatch.setattr(TorusPass, "plan", None)  # plans of many ranks take long
+    assert not any(one.gives_template(problem("torus(100, 100)")) for one in (PAT(), Bine()))
 
 
 @pytest.mark.quick
