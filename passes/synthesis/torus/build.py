@@ -52,7 +52,7 @@ class Plan:
 def to_schedule(plan: Plan, only: int | None = None) -> Schedule:
     """Return the schedule, one row per transfer; raise C0594 if there are more than 2^26.
 
-    Of shard ``only`` if it is given, where there is no root.
+    If ``only`` is given, the schedule has the transfers of this shard. The collective then has no root.
     """
     if only is None:
         _require_few_rows(plan)

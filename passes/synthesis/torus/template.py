@@ -101,7 +101,7 @@ def _generators(size: int) -> tuple[int, int]:
 
 
 def _is_tied(size: int, sender: Array, receiver: Array) -> bool:
-    """Return whether a way is as long as the other way round.
+    """Return whether some routes up and down are equally long.
 
     Even coordinates then take one and odd ones the other, which translations do not swap.
     """
@@ -140,10 +140,10 @@ def _directions_are_alike(plan: Plan) -> bool:
     """
     found = dict[int, Counter[object]]()
     for part in plan.parts:
-        ways: object = None  # all ranks exchange
+        sent: object = None  # all ranks exchange
         if isinstance(part, ScatteredPart):
-            ways = tuple((line.when.tobytes(), line.to.tobytes()) for line in part.lines), part.stages
-        found.setdefault(part.direction, Counter())[ways] += 1
+            sent = tuple((line.when.tobytes(), line.to.tobytes()) for line in part.lines), part.stages
+        found.setdefault(part.direction, Counter())[sent] += 1
     first, *others = found.values()
     return all(one == first for one in others)
 
