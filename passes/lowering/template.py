@@ -12,6 +12,7 @@ from heapq import heappop, heappush
 import attrs
 import numpy as np
 
+from collc.ir.acting import Acting
 from collc.ir.arrays import Array, Columns, distinct, distinct_pairs, fit, lexsort
 from collc.ir.frozen import frozen
 from collc.ir.opcodes import READS_SRC, WRITES_DST
@@ -38,54 +39,64 @@ def lower_template(s: SymmetricSchedule) -> SymmetricProgram | None:
     further block copies. The transfers of one step over one connection are one message. Data lie where :class:`Lower`
     puts them, but scratch is in the order of the shards as the first ranks name them.
     """
-    cuts = distinct(np.concatenate([[0, s.parts], s.seed.lo, s.seed.hi]).astype(np.int64))
-    if s.exchanges:
-        return _exchanged(s, cuts)
     ends = _links(s) if s.orbits is None else _connections(s)
+    if s.exchanges and _are_whole(s, ends):
+        # what rank 0 sends of its shard, it sends of all
+        rows, n = np.flatnonzero(ends.sent == 0), s.topology.num_ranks
+        return _exchanged(s, ends, rows, *(column[rows].astype(np.int64) * n for column in (s.seed.lo, s.seed.hi)))
+    cuts = _cuts(s.seed)
     atoms = _Atoms.of(s, cuts, ends)
     if atoms.exchange():
-        return None
+        return None if isinstance(s.orbits, Acting) else _exchanged_by_all(s, ends)
     table = _instructions(s, cuts, atoms)
     del atoms
     return _assembled(s, table, ends, cuts)
 
 
-def _exchanged(s: SymmetricSchedule, cuts: Array) -> SymmetricProgram | None:
-    """Return the program of ranks that exchange whole vectors; None if a message lacks a shard.
+def _cuts(s: Schedule) -> Array:
+    return distinct(np.concatenate([[0, s.parts], s.lo, s.hi]).astype(np.int64))
+
+
+def _exchanged_by_all(s: SymmetricSchedule, ends: _Ends) -> SymmetricProgram | None:
+    """Return the program of all ranks that exchange chunks of whole vectors; None for other schedules and groups."""
+    if not isinstance(s.orbits, Identity) or s.collective.kind != "allreduce":
+        return None
+    first = s.seed.shard.astype(np.int64) * s.parts
+    return _exchanged(s, ends, np.arange(len(s.seed)), first + s.seed.lo, first + s.seed.hi)
+
+
+def _exchanged(s: SymmetricSchedule, ends: _Ends, rows: Array, lo: Array, hi: Array) -> SymmetricProgram:
+    """Return the program of rows that send the chunks lo .. hi of the vector, which have fixed places on all ranks.
 
     A rank receives after its own sends of a step, which read what the message is added to. All ranks send first, so a
     send must be over for its rank as soon as the data are on their way, as the machine says (:mod:`collc.ir.machine`).
     """
-    own = s.seed.rows(np.flatnonzero(s.seed.src == 0))  # what rank 0 sends of its shard, it sends of all
-    ends, every = _connections(attrs.evolve(s, seed=own)), _connections(s)
-    if not (_are_whole(s, every) and len(s.seed) == len(own) * s.topology.num_ranks):
-        return None
-    own, place = _joined_parts(own, ends.place)
-    none = np.zeros_like(place)  # the vector is one shard of all chunks, which rank 0 sends to itself
-    ends = attrs.evolve(ends, place=place, sender=none, receiver=none, sent=none, received=none, shards=none[:1])
-    one = attrs.evolve(s, seed=own)
-    table = _instructions(one, cuts, _Atoms.of(one, cuts, ends))
-    return _assembled(one, table, ends, cuts, fixed=True)
-
-
-def _joined_parts(s: Schedule, place: Array) -> tuple[Schedule, Array]:
-    """Return the rows with those of neighbouring parts in one message as one row, and the connection of each."""
-    order = lexsort((s.lo, s.action, place, s.step))
-    s, place = s.rows(order), place[order]
-    fresh = first_of_group(s.step) | first_of_group(place) | first_of_group(s.action)
-    fresh[1:] |= s.lo[1:] != s.hi[:-1]
-    begin = np.flatnonzero(fresh)
-    hi = s.hi[np.append(begin[1:], len(fresh))[: len(begin)] - 1]
-    return attrs.evolve(s.rows(begin), hi=hi), place[begin]
+    seed, parts = s.seed, s.parts * s.topology.num_ranks
+    order = lexsort((lo, seed.action[rows], ends.place[rows], seed.step[rows]))
+    rows, lo, hi = rows[order], lo[order], hi[order]
+    fresh = first_of_group(seed.step[rows]) | first_of_group(ends.place[rows]) | first_of_group(seed.action[rows])
+    fresh[1:] |= lo[1:] != hi[:-1]
+    begin = np.flatnonzero(fresh)  # neighbouring chunks of a message are one row
+    rows, hi = rows[begin], hi[np.append(begin[1:], len(fresh)) - 1]
+    zero = np.zeros_like(rows)  # the vector is the one shard
+    runs = attrs.evolve(seed.rows(rows), parts=parts, shard=zero, lo=lo[begin], hi=hi)
+    ends = attrs.evolve(
+        ends, place=ends.place[rows], sender=ends.sender[rows], receiver=ends.receiver[rows], sent=zero, received=zero,
+        shards=zero[:1],
+    )  # fmt: skip
+    one, cuts = attrs.evolve(s, seed=runs), _cuts(runs)
+    return _assembled(one, _instructions(one, cuts, _Atoms.of(one, cuts, ends)), ends, cuts, fixed=s.parts)
 
 
 def _are_whole(s: SymmetricSchedule, ends: _Ends) -> bool:
     """Return whether each message of a step has the same parts of all shards, each once."""
     seed, n = s.seed, s.topology.num_ranks
     columns = (seed.step, ends.place, seed.action, seed.lo, seed.hi, ends.sent)
+    if not len(seed) or len(seed) % n:
+        return False
     order = lexsort(columns[::-1])
     sorted_columns = [column[order].astype(np.int64) for column in columns]
-    if len(order) % n or not np.array_equal(sorted_columns[5], np.arange(len(order)) % n):
+    if not np.array_equal(sorted_columns[5], np.arange(len(order)) % n):
         return False
     return all((column.reshape(-1, n) == column[::n, None]).all() for column in sorted_columns[:5])
 
@@ -93,7 +104,8 @@ def _are_whole(s: SymmetricSchedule, ends: _Ends) -> bool:
 def lower_messages(s: Schedule) -> SymmetricProgram | None:
     """Return the program of a discrete schedule without a group: that of all ranks, as the template of one element.
 
-    None if the collective has no templates, or if a rank sends a chunk in the step in which it arrives there.
+    None if the collective has no templates, or if a rank sends a chunk in the step in which it arrives there. In an
+    allreduce it may: then chunks have fixed places, as in latency variants.
     """
     if s.collective.kind not in SYMMETRIC_KINDS or not s.collective.is_plain:
         return None
@@ -365,10 +377,10 @@ def _copies(s: SymmetricSchedule, cuts: Array, atoms: _Atoms, home: Array, start
 # ---- blocks and messages
 
 
-def _assembled(s: SymmetricSchedule, t: Columns, ends: _Ends, cuts: Array, *, fixed: bool = False) -> SymmetricProgram:
+def _assembled(s: SymmetricSchedule, t: Columns, ends: _Ends, cuts: Array, *, fixed: int = 0) -> SymmetricProgram:
     """Return the program of sorted instructions: a block for each kind and place, a message for each time in it.
 
-    If places are ``fixed``, a chunk of the one shard stands for N chunks of the vector.
+    If places are fixed, the one shard is the vector, whose shards have ``fixed`` chunks.
     """
     rank, kind, place = t["rank"], t["kind"], t["place"]
     fresh_block = first_of_group(rank) | first_of_group(kind) | first_of_group(place)
@@ -384,17 +396,15 @@ def _assembled(s: SymmetricSchedule, t: Columns, ends: _Ends, cuts: Array, *, fi
     scratch = np.zeros(s.topology.num_ranks, dtype=np.int64)
     stored = np.flatnonzero(t["dst_buffer"] == Buffer.SCRATCH)
     np.maximum.at(scratch, rank[stored], t["dst_offset"][stored].astype(np.int64) + t["count"][stored])
-    if fixed:
-        t = t | {c: t[c].astype(np.int64) * s.topology.num_ranks for c in ("src_offset", "dst_offset", "count")}
     seed = Program(
-        s.collective, s.parts, scratch, block_rank=rank[begin],
+        s.collective, fixed or s.parts, scratch, block_rank=rank[begin],
         send_peer=np.where(kind[begin] == _SENDING, ends.to[used], -1),
         recv_peer=np.where(kind[begin] == _RECEIVING, ends.source[used], -1),
         channel=np.where(kind[begin] == _LOCAL, 0, ends.channel[used]),
         block_start=np.append(begin, len(first)), dep_start=starts(counts), deps=opening[earlier],
         scheduler=s.scheduler, **{c: t[c] for c in INSTRUCTION_COLUMNS},
     )  # fmt: skip
-    return SymmetricProgram(seed, s.symmetry, ~first, fixed=fixed)
+    return SymmetricProgram(seed, s.symmetry, ~first, fixed=fixed > 0)
 
 
 def _waits(s: SymmetricSchedule, t: Columns, cuts: Array, block: Array, message: Array) -> tuple[Array, Array]:
@@ -451,6 +461,6 @@ def _bases(s: SymmetricSchedule, t: Columns) -> Array:
     own, shards = np.arange(s.width), s.topology.num_ranks  # in an all-to-all, input and output are the same places
     slots = s.collective.input_slots(0, np.arange(shards)), s.collective.output_slots(0, np.arange(shards))
     places = [own * (int((found >= 0).sum()) < shards) for found in slots]
-    scratch = int((t["dst_offset"] // s.parts).max(initial=0)) + 1
+    scratch = int(t["dst_offset"].max(initial=0)) // s.parts + 1
     bases: Array = np.stack([places[0], places[1], own * 0 + shards], axis=1) + own[:, None] * (shards + scratch)
     return bases

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from sampling import examples
 
 import collc
+from collc.backends.mpi_c import MpiC
 from collc.backends.simulator.convert import traffic_of
 from collc.ir.collective import Collective
 from collc.ir.costs.cost import cost
@@ -23,9 +24,11 @@ from collc.ir.text import parse_ir, print_ir
 from collc.ir.validate import flaws
 from collc.ir.verify import verify
 from collc.ir.verify.agreement import same_everywhere
+from collc.ir.verify.connections import strayed
 from collc.ir.verify.symmetric_program import template_strayed
-from collc.passes.lowering.template import lower_template
+from collc.passes.lowering.template import lower_messages, lower_template
 from collc.passes.schedule.discretize import Discretize
+from collc.passes.schedule.renumber import Renumber
 from collc.passes.synthesis.torus.base import TorusPass
 from collc.passes.synthesis.torus.bine import Bine
 from collc.passes.synthesis.torus.doubling import RecursiveDoubling
@@ -190,3 +193,47 @@ def test_files_that_list_all_ranks_keep_their_bytes(target: str, net: str, sched
             continue
         texts.append({name: file.content for name, file in compiled.files.items()})
     assert texts[0] == texts[1]
+
+
+# ---- without a group
+
+
+@settings(max_examples=examples(30), deadline=None)
+@given(
+    st.sampled_from((
+        "torus(3, 6)", "torus(8)", "complete(8)", "mesh(3, 4)", "torus(5, 6)", "torus(4, 8)", "hypercube(3)",
+        "generalized_kautz(2, 12)", "complete(3)",
+    )),
+    st.sampled_from(POWERS_OF_2[:-1]), st.booleans(),
+)  # fmt: skip
+def test_programs_of_all_ranks_exchange_too(net: str, algorithm: TorusPass, renumber: bool) -> None:
+    found = Discretize().run(scheduled(net, algorithm, keep=False))
+    if renumber:
+        found = Renumber().run(found)
+    assert isinstance(found, Schedule)
+    program = lower_messages(found)
+    assert program is not None and program.fixed and program.width == program.num_ranks
+    assert verify(program).ok and not strayed(program.unfold(), found)
+    named = program.renamed("c")
+    assert MpiC().check(named, MpiC().emit(named)).ok
+
+
+@pytest.mark.quick
+def test_a_program_of_all_ranks_without_a_row_is_wrong() -> None:
+    found = Discretize().run(scheduled("torus(5, 2)", POWERS_OF_2[0], keep=False))
+    assert isinstance(found, Schedule)
+    for row in range(0, len(found), 37):
+        program = lower_messages(found.rows(np.delete(np.arange(len(found)), row)))
+        assert program is not None and not verify(program).ok
+    program = lower_messages(found)
+    assert program is not None
+    alone = attrs.evolve(program.seed, dep_start=np.zeros(program.seed.num_instructions + 1, dtype=np.int64), deps=[])
+    assert not verify(attrs.evolve(program, seed=alone)).ok
+
+
+def test_a_long_exchange_without_a_group_is_a_small_program() -> None:
+    source = "collective c = allreduce on torus(16, 16); schedule c using recursive-doubling;"
+    result = collc.compile_source(source, target="mpi-c")["c"]
+    assert isinstance(result.program, SymmetricProgram) and result.program.fixed
+    assert result.program.width == 256 and result.program.seed.num_instructions < 10_000
+    assert all(report.ok for report in result.reports)
