@@ -15,7 +15,7 @@ import numpy as np
 from .arrays import Array, fit, lexsort
 from .frozen import frozen
 from .group import Group, Mirrored, Translations
-from .ragged import starts
+from .ragged import nth_in_group, starts
 from .schedule import Routes, Schedule
 from .shown import counted
 from .symmetries import Symmetries
@@ -127,14 +127,29 @@ def interleaved(shape: tuple[int, ...]) -> tuple[Array, Array]:
 
 
 def route_orbits(seed: Schedule, group: Acting) -> tuple[Array, Array]:
-    """Return the orbit of each route of a seed, and the routes of rank 0, one of each orbit: links, padded with -1."""
+    """Return the orbit of each route of a seed, and the routes of rank 0, one of each orbit: links, padded with -1.
+
+    Routes over the same links are copies. The n-th copies are of one orbit: a seed has equally many of all images.
+    """
     routes = seed.routes
     lengths, tails = routes.lengths, routes.tails(seed.topology).astype(np.int64)
     home = np.full((len(routes), int(lengths.max(initial=1))), -1, dtype=np.int64)
     back = group.links(np.repeat(group.group.inverse(tails), lengths), routes.links)
     home[np.arange(home.shape[1])[None, :] < lengths[:, None]] = back
-    found, orbit = np.unique(home, axis=0, return_inverse=True)
-    return orbit.reshape(-1), found
+    found, orbit = np.unique(np.append(home, _copies(seed.routes)[:, None], axis=1), axis=0, return_inverse=True)
+    return orbit.reshape(-1), found[:, :-1]
+
+
+def _copies(routes: Routes) -> Array:
+    """Return for each route how many routes before it have the same links."""
+    table = np.full((len(routes), int(routes.lengths.max(initial=1))), -1, dtype=np.int64)
+    table[np.arange(table.shape[1])[None, :] < routes.lengths[:, None]] = routes.links
+    order = lexsort(list(table.T)[::-1])
+    fresh = np.ones(len(order), dtype=bool)
+    fresh[1:] = (table[order][1:] != table[order][:-1]).any(axis=1)
+    number = np.empty(len(order), dtype=np.int64)
+    number[order] = nth_in_group(np.cumsum(fresh))
+    return number
 
 
 def acted_routes(seed: Schedule, group: Acting) -> tuple[Array, Routes, Array]:

@@ -135,6 +135,13 @@ class SymmetricSchedule(Columnar):
         return self.collective.kind != "alltoall" and not isinstance(self.orbits, Acting)
 
     @property
+    def exchanges(self) -> bool:
+        """Whether ranks exchange whole vectors: a rank sends its own shard to be added, so it keeps no shard."""
+        seed = self.seed
+        given_away = (seed.action == Action.REDUCE) & (seed.src == seed.shard)
+        return isinstance(self.orbits, Acting) and self.collective.kind == "allreduce" and bool(given_away.any())
+
+    @property
     def order(self) -> int:
         """The number of elements of the group."""
         return self.topology.num_ranks if self.orbits is None else self.orbits.order
@@ -168,7 +175,8 @@ class SymmetricSchedule(Columnar):
         So the unfolded reverse of a template is the reverse of the unfolded template. Of an all-to-all, the images of a
         row follow each other. With ``orbits``, rows of a step are sorted by action, reductions first, then by element:
         as in the steps of all trees. If these are one element a rank, rows are sorted by part, then coordinate by
-        coordinate by the rank that receives a copy or sends a reduction, and by the shard.
+        coordinate by the rank that receives a copy or sends a reduction, and by the shard. If whole vectors are
+        exchanged, each row of the seed stands for all shards, in their order.
         """
         if len(self) > most:
             raise error(
@@ -230,12 +238,16 @@ class SymmetricSchedule(Columnar):
         """
         seed, element = self.seed, np.arange(group.order)[:, None]
         place, routes, number = acted_routes(seed, group)
+        exchanges = self.exchanges
         fixed = np.where(seed.action == Action.REDUCE, seed.src, seed.dst)
         at, of = interleaved(group.shape)
         blocks = dict[str, list[Array]]()
         for a, b in self.step_ranges():
             rank = group.nodes(element, fixed[None, a:b])
-            order = lexsort(((at[rank] + of[element]).ravel(), np.tile(seed.lo[a:b], group.order)))
+            if exchanges:
+                order = self._by_row(group, a, b)
+            else:
+                order = lexsort(((at[rank] + of[element]).ravel(), np.tile(seed.lo[a:b], group.order)))
             row, moved = a + order % (b - a), order // (b - a)
             columns: Columns = {c: getattr(seed, c)[row] for c in ("step", "action", "lo", "hi")}
             columns["shard"] = group.nodes(moved, seed.shard[row]).astype(fit(0, group.order))
@@ -244,6 +256,22 @@ class SymmetricSchedule(Columnar):
                 blocks.setdefault(name, []).append(column)
         whole: Columns = {name: np.concatenate(found) for name, found in blocks.items()}
         return attrs.evolve(seed, routes=routes, **whole)
+
+    def _by_row(self, group: Acting, a: int, b: int) -> Array:
+        """Return the order of the images of rows a to b: by the seed's row with their ends and parts, then by shard.
+
+        Images that are no rows of the seed come last.
+        """
+        seed, n = self.seed, self.topology.num_ranks
+        element, lo = np.arange(n)[:, None], seed.lo[a:b].astype(np.int64)
+        src, dst = (end[a:b].astype(np.int64) for end in (seed.src, seed.dst))
+        known = (src * n + dst) * self.parts + lo
+        image = ((group.nodes(element, src) * n + group.nodes(element, dst)) * self.parts + lo).ravel()
+        order = np.argsort(known, kind="stable")
+        found = np.minimum(np.searchsorted(known[order], image), len(known) - 1)
+        row = np.where(known[order][found] == image, order[found], len(known))
+        by_row: Array = lexsort((np.repeat(np.arange(n), b - a), row))  # the image of shard 0 is the element
+        return by_row
 
     def _blocks(self) -> Iterator[tuple[slice, Array, Array]]:
         """Yield rows of the seed with their shards and routes, shape (ranks, rows), for a range of ranks."""

@@ -43,14 +43,18 @@ class SymmetricProgram(Columnar):
     Where every rank has the whole vector before and after, chunks may lie in any order: ``numbering`` is the place of
     each chunk of the vector in input and output, the same on all ranks. Offsets are numbers of chunks, not places.
     Without a numbering (an empty column) both are equal.
+
+    ``fixed`` programs exchange whole vectors: a message has the same place on all ranks. Then offsets are places of the
+    vector, and no shard moves. An instruction may have chunks of many shards.
     """
 
     seed: Program
     group: Group
     joined: Array = attrs.field(converter=as_column)
     numbering: Array = attrs.field(factory=lambda: np.zeros(0, dtype=np.int64), converter=as_column)
+    fixed: bool = False
 
-    SCALARS = ("seed", "group")
+    SCALARS = ("seed", "group", "fixed")
     COLUMNS = ("joined", "numbering")
 
     def __repr__(self) -> str:
@@ -108,6 +112,8 @@ class SymmetricProgram(Columnar):
 
     def moved_shards(self, element: Array | int, shard: Array | int) -> Array:
         """Return the images of shards under elements: of an all-to-all, those of both its ranks (int64)."""
+        if self.fixed:
+            return np.asarray(shard, dtype=np.int64) + np.zeros_like(np.asarray(element, dtype=np.int64))
         return self.collective.moved(shard, lambda rank: self.moved(element, rank))
 
     def placed(self, element: Array, offset: Array, moves: Array) -> Array:
@@ -151,7 +157,7 @@ class SymmetricProgram(Columnar):
 
     def moves(self, buffer: Buffer) -> bool:
         """Return whether a buffer has a place for each rank's shard, so that its offsets move with their shards."""
-        if buffer == Buffer.SCRATCH:
+        if buffer == Buffer.SCRATCH or self.fixed:
             return False
         output = buffer == Buffer.OUTPUT
         slots = self.collective.output_slots if output else self.collective.input_slots

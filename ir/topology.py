@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
@@ -103,6 +103,11 @@ class Topology(Columnar):
     def __attrs_post_init__(self) -> None:
         if len(self.link_class) == 0 and len(self.src):
             object.__setattr__(self, "link_class", as_column(np.zeros(len(self.src), dtype=np.uint8)))
+
+    @cached_property
+    def found(self) -> dict[Any, Any]:  # Any: each function has its own key and type
+        """Cached results of functions of other modules, by name. No function changes a cached result."""
+        return {}
 
     # ---- size and shape
 

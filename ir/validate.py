@@ -284,6 +284,8 @@ def _program_template(level: SymmetricProgram) -> Flaws:
     if len(level.numbering) not in (0, chunks):
         yield Flaw(f"{len(level.numbering)} places for {chunks} chunks")
     yield from _outside("numbering", level.numbering, chunks, "place")
+    if level.fixed and (level.collective.kind != "allreduce" or len(level.numbering)):
+        yield Flaw("chunks have fixed places, but not every rank has the whole vector in order")
     beyond = level.seed.block_rank >= level.width
     yield from _rows("threadblocks", beyond, lambda row: f"a template has blocks of {level.seeds} only")
 

@@ -78,6 +78,8 @@ def template_of(numbers: Numbers, number: int, messages: Program, steps: slice) 
         raise Unreadable(f"the group of sizes {sizes} of algorithm {number} does not move {width} of {ranks} ranks")
     group = _worded(numbers, number, sizes) if has_words(numbers, number) else Translations(sizes)
     program = _with_pieces(numbers, messages, group, numbers["step_pieces"][steps])
+    if messages.collective.kind == "allreduce":  # all chunks have fixed places if none moves
+        program = attrs.evolve(program, fixed=not numbers["algorithm_moves"][number])
     moves = sum(1 << buffer for buffer in Buffer if program.moves(buffer))
     if moves != numbers["algorithm_moves"][number] or messages.chunks != numbers["algorithm_shard"][number]:
         raise Unreadable(f"`algorithm_moves` or `algorithm_shard` of algorithm {number} is not that of its buffers")
@@ -146,6 +148,8 @@ def template_differences(found: SymmetricProgram, emitted: SymmetricProgram) -> 
     for name in ("name", "num_ranks", "root", "reduces"):
         if getattr(found.collective, name) != getattr(emitted.collective, name):
             yield f"{name} is {getattr(found.collective, name)}, not {getattr(emitted.collective, name)}"
+    if found.fixed != emitted.fixed:
+        yield f"chunks {'have fixed places' if found.fixed else 'move with their shards'}, which is not so"
     if not np.array_equal(found.joined, emitted.joined):
         yield "the messages have other pieces"
     for name in Program.COLUMNS:

@@ -6,7 +6,7 @@ arrived. The model has no packets and no headers, so it shows the cost of conges
 
 from __future__ import annotations
 
-from .convert import Level, traffic_of
+from .convert import Level, traffic_of, traffic_of_one
 from .crossovers import Crossover, Timed, crossovers
 from .latency import LATENCIES, Latency
 from .model import ROUTINGS, Simulation, assumptions, simulate
@@ -46,4 +46,5 @@ __all__ = [
     "trace_events",
     "trace_json",
     "traffic_of",
+    "traffic_of_one",
 ]  # fmt: skip

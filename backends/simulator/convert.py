@@ -20,7 +20,7 @@ from .pipelined import forest_traffic
 from .repeats import repeated
 from .traffic import Traffic
 
-__all__ = ["Level", "traffic_of"]
+__all__ = ["Level", "traffic_of", "traffic_of_one"]
 Level = Scheduled | Messages | Traffic
 
 
@@ -71,13 +71,27 @@ def _(level: SymmetricSchedule) -> Traffic:
         return _acted(level, level.orbits)
     if level.orbits is not None:
         return traffic_of(level.unfold())
+    return _of_ranks(level, level.topology.num_ranks)
+
+
+def traffic_of_one(level: SymmetricSchedule) -> Traffic:
+    """Return what rank 0 sends: as much as every other rank, so a step takes as long as the step of all ranks.
+
+    Of a template whose group is the topology's symmetry: its routes are single links, so those of rank 0 carry no more.
+    """
+    assert level.orbits is None, "routes of one link"
+    return _of_ranks(level, 1)
+
+
+def _of_ranks(level: SymmetricSchedule, ranks: int) -> Traffic:
+    """Return the traffic of the first ranks of a template whose group is the topology's symmetry."""
     seed, links = level.seed, level.topology.num_links
     degree = links // max(level.topology.num_ranks, 1)
     keys, amounts = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
     for a, b in level.step_ranges():
         load = np.zeros(degree, dtype=np.int64)
         np.add.at(load, level.place[a:b], seed.amount[a:b])
-        link_load = np.tile(load, level.topology.num_ranks)
+        link_load = np.tile(load, ranks)
         keys.append(int(seed.step[a]) * links + np.flatnonzero(link_load))
         amounts.append(link_load[link_load > 0])
     return _from_keys(level, Routes.direct(links), np.concatenate(keys), np.concatenate(amounts))

@@ -9,8 +9,9 @@ from math import lcm
 import attrs
 import numpy as np
 
-from collc.ir.arrays import Array
+from collc.ir.arrays import Array, lexsort
 from collc.ir.progress import counting
+from collc.ir.ragged import first_of_group
 from collc.ir.shown import brief_fields
 
 from .latency import Latency
@@ -70,13 +71,15 @@ def _largest(traffic: Traffic) -> list[Fraction]:
     """
     topology, nodes = traffic.topology, traffic.topology.num_nodes
     joined, links = np.unique(topology.src.astype(np.int64) * nodes + topology.dst, return_counts=True)
-    pair, which = np.unique(traffic.src.astype(np.int64) * nodes + traffic.dst, return_inverse=True)
+    pair = traffic.src.astype(np.int64) * nodes + traffic.dst
+    order = lexsort((pair, traffic.step))
+    step, pair, amount = traffic.step[order].astype(np.int64), pair[order], traffic.amount[order]
+    fresh = first_of_group(step) | first_of_group(pair)
+    row, step, pair = np.cumsum(fresh) - 1, step[fresh], pair[fresh]
     place = np.minimum(np.searchsorted(joined, pair), max(len(joined) - 1, 0))
     parallel = np.where(joined[place] == pair, links[place], 1) if len(joined) else np.ones_like(pair)
     common = lcm(*np.unique(parallel).tolist())
-    key, row = np.unique(traffic.step.astype(np.int64) * max(len(pair), 1) + which, return_inverse=True)
-    step, which = np.divmod(key, max(len(pair), 1))
-    amount = total(row, roomy(traffic.amount, common), len(key)) * (common // parallel)[which]
+    amount = total(row, roomy(amount, common), len(pair)) * (common // parallel)
     largest = np.zeros(len(traffic.times), dtype=amount.dtype)
     np.maximum.at(largest, step, amount)
     whole = traffic.whole * common * max(kind.bandwidth for kind in topology.classes)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import attrs
 
-from collc.backends.simulator import LATENCIES, Latency, assumptions, simulate
+from collc.backends.simulator import LATENCIES, Latency, assumptions, simulate, traffic_of_one
 from collc.ir.costs.cost import DEFAULT_ALPHA, unit_seconds
 from collc.ir.costs.pieces import best_pieces, pieces_that_fit
 from collc.ir.costs.rounds import Loads, loads
@@ -99,6 +99,8 @@ class Model:
 
     def simulated(self, level: Simulable) -> Result:
         """Return the times of a schedule in the simulator."""
+        if isinstance(level, SymmetricSchedule) and level.orbits is None:
+            level = traffic_of_one(level)
         found = simulate(level, latency=self.latency, bandwidth=self.bandwidth, gamma=self.gamma, epsilon=self.epsilon)
         scale = found.seconds_per_unit
         steps = [(one.times, [(latency, share * scale) for latency, share in one.slowest]) for one in found.steps]

@@ -278,6 +278,7 @@ class _Parser:
         reader.open(line)
         scheduler, chunks = reader.bare("scheduler"), reader.integer("chunks")
         group = self._symmetry()
+        fixed = reader.at("fixed") and reader.choice("fixed", "yes", "no") == "yes"
         messages = columns(reader.text, self._table("messages"))["instructions"].astype(np.int64)
         none = np.zeros(0, dtype=np.int64)
         numbering = columns(reader.text, self._table("numbering"))["place"] if reader.at("numbering") else none
@@ -291,7 +292,7 @@ class _Parser:
         scratch[:width] = seed.scratch
         joined = np.ones(seed.num_instructions, dtype=np.int64)
         joined[starts(messages)[:-1]] = 0
-        return SymmetricProgram(attrs.evolve(seed, scratch=scratch), group, joined, numbering)
+        return SymmetricProgram(attrs.evolve(seed, scratch=scratch), group, joined, numbering, fixed)
 
     def _one_sided(self, line: Line) -> OneSided:
         from .one_sided import read_one_sided

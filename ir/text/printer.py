@@ -176,6 +176,8 @@ def _symmetric_program(program: SymmetricProgram) -> Iterator[str]:
     yield f"  scheduler {word_or_quoted(program.scheduler)}"
     yield f"  chunks {program.chunks}"
     yield f"  symmetry {quoted(program.group.expression)}"
+    if program.fixed:
+        yield "  fixed yes"
     yield from _integers("messages", (np.diff(program.message_start),))
     if len(program.numbering):
         yield from _integers("numbering", (program.numbering,))

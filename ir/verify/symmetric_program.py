@@ -63,9 +63,15 @@ def template_strayed(program: SymmetricProgram, schedule: SymmetricSchedule) -> 
     seed, width = schedule.seed, program.width
     source = seed.src.astype(np.int64)
     home = program.group.inverse(source // width)
-    count = seed.hi.astype(np.int64) - seed.lo
-    shard = program.moved_shards(home, seed.shard)
-    due = _sent_keys(source % width, program.moved(home, seed.dst), shard * schedule.parts + seed.lo, count, program)
+    lo, count = seed.lo.astype(np.int64), seed.hi.astype(np.int64) - seed.lo
+    ends = source % width, program.moved(home, seed.dst)
+    if program.fixed:  # part p of all shards is chunks p*N to (p + 1)*N - 1 of the vector
+        row, part = owners(count), ranges(lo, count)
+        place = part * program.num_ranks + program.moved(home, seed.shard)[row]
+        due = _sent_keys(ends[0][row], ends[1][row], place, np.ones_like(part), program)
+    else:
+        shard = program.moved_shards(home, seed.shard)
+        due = _sent_keys(*ends, shard * schedule.parts + lo, count, program)
     found = _sent_keys(*values.sent_runs(), program)
     if np.array_equal(found, due):
         return ""
@@ -73,8 +79,10 @@ def template_strayed(program: SymmetricProgram, schedule: SymmetricSchedule) -> 
     at = int(apart[0]) if len(apart) else int(found[0])
     chunks = program.collective.num_shards * program.chunks
     rank, peer = divmod(at // chunks, program.num_ranks)
-    which = at % chunks // program.chunks
-    return f"chunk {at % program.chunks} of shard {which} from rank {rank} to rank {peer}"
+    which, chunk = divmod(at % chunks, program.chunks)
+    if program.fixed:
+        chunk, which = divmod(at % chunks, program.num_ranks)
+    return f"chunk {chunk} of shard {which} from rank {rank} to rank {peer}"
 
 
 def _sent_keys(rank: Array, peer: Array, first: Array, count: Array, program: SymmetricProgram) -> Array:

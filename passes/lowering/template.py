@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from heapq import heappop, heappush
 
+import attrs
 import numpy as np
 
+from collc.ir.acting import Acting
 from collc.ir.arrays import Array, Columns, are_among, distinct, distinct_pairs, fit, lexsort, numbered
 from collc.ir.frozen import frozen
 from collc.ir.opcodes import READS_SRC, WRITES_DST
@@ -32,23 +34,74 @@ _SENDING, _RECEIVING, _LOCAL = 0, 1, 2
 def lower_template(s: SymmetricSchedule) -> SymmetricProgram | None:
     """Return the program of a discrete template; None if a rank sends a chunk in the step in which it arrives there.
 
+    If ranks exchange whole vectors, part p of all shards has a fixed place in the vector: N neighbours, from p*N on.
     Every connection out of a rank of the template gets a block that sends, every one into it a block that receives; a
     further block copies. The transfers of one step over one connection are one message. Data lie where :class:`Lower`
     puts them, but scratch is in the order of the shards as the first ranks name them.
     """
     ends = _links(s) if s.orbits is None else _connections(s)
+    if s.exchanges and _are_whole(s, ends):
+        # what rank 0 sends of its shard, it sends of all
+        rows, n = np.flatnonzero(ends.sent == 0), s.topology.num_ranks
+        return _exchanged(s, ends, rows, *(column[rows].astype(np.int64) * n for column in (s.seed.lo, s.seed.hi)))
     atoms = _Atoms.of(s, ends)
     if atoms.exchange(s):
-        return None
+        return None if isinstance(s.orbits, Acting) else _exchanged_by_all(s, ends)
     table = _instructions(s, ends, atoms)
     del atoms
     return _assembled(s, table, ends)
 
 
+def _exchanged_by_all(s: SymmetricSchedule, ends: _Ends) -> SymmetricProgram | None:
+    """Return the program of all ranks that exchange chunks of whole vectors; None for other schedules and groups."""
+    if not isinstance(s.orbits, Identity) or s.collective.kind != "allreduce":
+        return None
+    first = s.seed.shard.astype(np.int64) * s.parts
+    return _exchanged(s, ends, np.arange(len(s.seed)), first + s.seed.lo, first + s.seed.hi)
+
+
+def _exchanged(s: SymmetricSchedule, ends: _Ends, rows: Array, lo: Array, hi: Array) -> SymmetricProgram:
+    """Return the program of rows that send the chunks lo .. hi of the vector, which have fixed places on all ranks.
+
+    A rank receives after its own sends of a step, which read what the message is added to. All ranks send first, so a
+    send must be over for its rank as soon as the data are on their way, as the machine says (:mod:`collc.ir.machine`).
+    """
+    seed, parts = s.seed, s.parts * s.topology.num_ranks
+    order = lexsort((lo, seed.action[rows], ends.place[rows], seed.step[rows]))
+    rows, lo, hi = rows[order], lo[order], hi[order]
+    fresh = first_of_group(seed.step[rows]) | first_of_group(ends.place[rows]) | first_of_group(seed.action[rows])
+    fresh[1:] |= lo[1:] != hi[:-1]
+    begin = np.flatnonzero(fresh)  # neighbouring chunks of a message are one row
+    rows, hi = rows[begin], hi[np.append(begin[1:], len(fresh)) - 1]
+    zero = np.zeros_like(rows)  # the vector is the one shard
+    runs = attrs.evolve(seed.rows(rows), parts=parts, shard=zero, lo=lo[begin], hi=hi)
+    sender, receiver, first = ends.sender[rows], ends.receiver[rows], np.arange(s.width)
+    ends = attrs.evolve(
+        ends, place=ends.place[rows], sender=sender, receiver=receiver, sent=sender, received=receiver,
+        held=_Held(first, np.zeros_like(first)),
+    )  # fmt: skip
+    one = attrs.evolve(s, seed=runs)
+    return _assembled(one, _instructions(one, ends, _Atoms.of(one, ends)), ends, fixed=s.parts)
+
+
+def _are_whole(s: SymmetricSchedule, ends: _Ends) -> bool:
+    """Return whether each message of a step has the same parts of all shards, each once."""
+    seed, n = s.seed, s.topology.num_ranks
+    columns = (seed.step, ends.place, seed.action, seed.lo, seed.hi, ends.sent)
+    if not len(seed) or len(seed) % n:
+        return False
+    order = lexsort(columns[::-1])
+    sorted_columns = [column[order].astype(np.int64) for column in columns]
+    if not np.array_equal(sorted_columns[5], np.arange(len(order)) % n):
+        return False
+    return all((column.reshape(-1, n) == column[::n, None]).all() for column in sorted_columns[:5])
+
+
 def lower_messages(s: Schedule) -> SymmetricProgram | None:
     """Return the program of a discrete schedule without a group: that of all ranks, as the template of one element.
 
-    None if the collective has no templates, or if a rank sends a chunk in the step in which it arrives there.
+    None if the collective has no templates, or if a rank sends a chunk in the step in which it arrives there. In an
+    allreduce it may: then chunks have fixed places, as in latency variants.
     """
     if s.collective.kind not in TEMPLATE_KINDS or not s.collective.is_plain:
         return None
@@ -285,8 +338,8 @@ def _sent_after_arrival(s: SymmetricSchedule, ends: _Ends) -> Array:
 def _instructions(s: SymmetricSchedule, ends: _Ends, atoms: _Atoms) -> Columns:
     """Return the instructions as columns; ``rank``, ``kind`` and ``place`` name their block, ``row`` the transfer."""
     buffer, home, start = _homes(s, ends, atoms)
-    # no rank sends an atom in the step in which it arrives, so what has arrived before the message has before the step
-    sent_home = atoms.first[atoms.sent] < atoms.time
+    # all sends of a step read what was there before it
+    sent_home = atoms.first[atoms.sent] < (s.seed.step.astype(np.int64) * len(ends.to))[atoms.row]
     kept_home = atoms.first[atoms.received] < atoms.time
     # rows are cut where the location at either end changes, so that both ends have the same instructions
     fresh = first_of_group(atoms.row) | first_of_group(sent_home) | first_of_group(kept_home)
@@ -407,8 +460,11 @@ def _copies(s: SymmetricSchedule, ends: _Ends, atoms: _Atoms, home: Array, start
 # ---- blocks and messages
 
 
-def _assembled(s: SymmetricSchedule, t: Columns, ends: _Ends) -> SymmetricProgram:
-    """Return the program of sorted instructions: a block for each kind and place, a message for each time in it."""
+def _assembled(s: SymmetricSchedule, t: Columns, ends: _Ends, *, fixed: int = 0) -> SymmetricProgram:
+    """Return the program of sorted instructions: a block for each kind and place, a message for each time in it.
+
+    If places are fixed, the one shard is the vector, whose shards have ``fixed`` chunks.
+    """
     rank, kind, place = t["rank"], t["kind"], t["place"]
     fresh_block = first_of_group(rank) | first_of_group(kind) | first_of_group(place)
     block = np.cumsum(fresh_block) - 1
@@ -424,14 +480,14 @@ def _assembled(s: SymmetricSchedule, t: Columns, ends: _Ends) -> SymmetricProgra
     stored = np.flatnonzero(t["dst_buffer"] == Buffer.SCRATCH)
     np.maximum.at(scratch, rank[stored], t["dst_offset"][stored].astype(np.int64) + t["count"][stored])
     seed = Program(
-        s.collective, s.parts, scratch, block_rank=rank[begin],
+        s.collective, fixed or s.parts, scratch, block_rank=rank[begin],
         send_peer=np.where(kind[begin] == _SENDING, ends.to[used], -1),
         recv_peer=np.where(kind[begin] == _RECEIVING, ends.source[used], -1),
         channel=np.where(kind[begin] == _LOCAL, 0, ends.channel[used]),
         block_start=np.append(begin, len(first)), dep_start=starts(counts), deps=opening[earlier],
         scheduler=s.scheduler, **{c: t[c] for c in INSTRUCTION_COLUMNS},
     )  # fmt: skip
-    return SymmetricProgram(seed, s.symmetry, ~first)
+    return SymmetricProgram(seed, s.symmetry, ~first, fixed=fixed > 0)
 
 
 def _waits(s: SymmetricSchedule, t: Columns, block: Array, message: Array) -> tuple[Array, Array]:
@@ -492,7 +548,7 @@ def _bases(s: SymmetricSchedule, t: Columns) -> Array:
     own, shards = np.arange(s.width), s.topology.num_ranks
     slots = s.collective.input_slots(0, np.arange(shards)), s.collective.output_slots(0, np.arange(shards))
     places = [own * (int((found >= 0).sum()) < shards) for found in slots]
-    scratch = int((t["dst_offset"] // s.parts).max(initial=0)) + 1
+    scratch = int(t["dst_offset"].max(initial=0)) // s.parts + 1
     if s.collective.kind == "alltoall":  # in place, input and output are the same
         places = [own * 0, own * 0]
     bases: Array = np.stack([places[0], places[1], own * 0 + shards], axis=1) + own[:, None] * (shards + scratch)

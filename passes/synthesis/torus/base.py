@@ -45,6 +45,8 @@ class TorusPass(Pass):
     kinds: ClassVar[tuple[str, ...]] = ("allreduce", "reduce-scatter", "allgather")
     #: variant -> its collectives; other variants support all
     variants: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    #: whether it takes the ranks as one dimension, so that no group moves it on a torus of several
+    in_line: ClassVar[bool] = False
 
     def run(self, ir: Problem) -> Schedule | SymmetricSchedule:
         plan = self.plan(ir)
@@ -61,7 +63,7 @@ class TorusPass(Pass):
 
     def gives_template(self, ir: Problem) -> bool:
         """Return whether :meth:`run` gives a template."""
-        if not hasattr(self, "template"):
+        if not hasattr(self, "template") or (self.in_line and len(logical_shape(ir.topology)) > 1):
             return False
         plan = self.plan(ir)
         return self._asks_for_template(plan) and group_of(plan) is not None

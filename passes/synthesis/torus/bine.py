@@ -44,6 +44,8 @@ class Bine(TorusPass):
         "latency": ("allreduce", "broadcast", "reduce", "gather", "scatter"),
     }
 
+    in_line: ClassVar[bool] = True
+
     variant: Literal["auto", "bandwidth", "latency"] = attrs.field(
         default="auto",
         metadata={"help": "of an allreduce: scatter and gather, or exchange whole vectors in half the steps"},

@@ -52,7 +52,7 @@ class Plan:
 def to_schedule(plan: Plan, only: int | None = None) -> Schedule:
     """Return the schedule, one row per transfer; raise C0594 if there are more than 2^26.
 
-    Of shard ``only`` if it is given, where all parts are scattered and there is no root.
+    If ``only`` is given, the schedule has the transfers of this shard. The collective then has no root.
     """
     if only is None:
         _require_few_rows(plan)
@@ -105,7 +105,8 @@ def _transfers(
     n, kind, phase = collective.num_ranks, collective.kind, plan.phase
     if isinstance(part, ExchangedPart):
         for step, src, dst, copies in part.sends():
-            yield step, Action.COPY if copies else Action.REDUCE, *_all_shards(n, src, dst)
+            moved = _all_shards(n, src, dst) if only is None else (np.full(len(src), only), src, dst)
+            yield step, Action.COPY if copies else Action.REDUCE, *moved
         return
     sends: Iterator[tuple[int, Array, Array, Array]]
     if only is not None:

@@ -15,7 +15,7 @@ import numpy as np
 
 from collc.ir.spec import Problem
 
-from .base import Script, TorusPass, exchange, scattered
+from .base import TEMPLATE, Script, TorusPass, exchange, scattered
 from .build import Plan
 from .peers import Mirror, doubling_line, doubling_peers
 from .shape import logical_shape
@@ -55,6 +55,7 @@ class RecursiveDoubling(TorusPass):
 
     mirrored: Literal["neg", "reflect", False] = attrs.field(default=False, metadata=_MIRRORED)
     shape: str | None = attrs.field(default=None, metadata=_SHAPE)
+    template: bool | None = attrs.field(default=None, metadata=TEMPLATE)
 
     def _plan(self, ir: Problem) -> Plan:
         if ir.collective.root is not None:
@@ -80,6 +81,7 @@ class Rabenseifner(TorusPass):
 
     mirrored: Literal["neg", "reflect", False] = attrs.field(default=False, metadata=_MIRRORED)
     shape: str | None = attrs.field(default=None, metadata=_SHAPE)
+    template: bool | None = attrs.field(default=None, metadata=TEMPLATE)
 
     def _plan(self, ir: Problem) -> Plan:
         return _scattered(self, ir)

@@ -18,7 +18,7 @@ from collc.ir.ragged import inverse
 from collc.ir.spec import Problem
 
 from ...ranges import Range
-from .base import TorusPass, scattered
+from .base import TEMPLATE, TorusPass, scattered
 from .build import Plan
 from .lines import Line
 
@@ -35,6 +35,8 @@ class PAT(TorusPass):
     name: ClassVar[str] = "pat"
     summary: ClassVar[str] = "allgather and reduce-scatter in log2(N) steps or within a buffer, any number of ranks"
 
+    in_line: ClassVar[bool] = True
+
     buffer: int | None = attrs.field(
         default=None,
         metadata={
@@ -42,6 +44,8 @@ class PAT(TorusPass):
             "range": Range(1, code="C0596"),
         },
     )
+
+    template: bool | None = attrs.field(default=None, metadata=TEMPLATE)
 
     def _plan(self, ir: Problem) -> Plan:
         n = ir.topology.num_ranks

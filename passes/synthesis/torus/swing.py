@@ -93,8 +93,14 @@ class Swing(TorusPass):
         choices = (False, True) if self.reparent == "auto" else (self.reparent,)
         if not any(_uneven(size) for size in shape):
             choices = (False,)
-        plans = [self._with_lines(ir, shape, choice) for choice in choices]
-        return min(plans, key=lambda plan: to_messages(plan).time_per_byte) if len(plans) > 1 else plans[0]
+        if len(choices) == 1:
+            return self._with_lines(ir, shape, choices[0])
+        key = self.name, "reparent", shape, self.shape, self.ports, ir.collective.kind, ir.collective.root
+        known: dict[object, bool] = ir.topology.found  # the choice does not depend on the size, so it is made once
+        if key not in known:
+            times = [to_messages(self._with_lines(ir, shape, choice)).time_per_byte for choice in choices]
+            known[key] = choices[times.index(min(times))]
+        return self._with_lines(ir, shape, known[key])
 
     def _with_lines(self, ir: Problem, shape: tuple[int, ...], reparent: bool) -> Plan:
         parts: list[ScatteredPart] = []

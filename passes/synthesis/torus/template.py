@@ -7,6 +7,7 @@ the tables of its lines, and by all links of the torus. So the template unfolds 
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import cache
 
 import numpy as np
@@ -17,7 +18,7 @@ from collc.ir.group import Group, Mirrored, Translations
 from collc.ir.symmetric import SYMMETRIC_KINDS, SymmetricSchedule
 
 from .build import Plan, to_schedule
-from .chunks import ScatteredPart
+from .chunks import ExchangedPart, ScatteredPart
 from .lines import Line
 from .routing import GridRouter
 
@@ -46,10 +47,10 @@ def group_of(plan: Plan) -> Acting | None:
 
 
 def _shape(plan: Plan) -> tuple[int, ...] | None:
-    """Return the sizes of the torus of all parts, which are scattered; None for other parts and networks."""
+    """Return the sizes of the torus of all parts, all scattered or all exchanged; None for others and networks."""
     by, shapes = plan.router, {part.shape for part in plan.parts}
-    scattered = all(isinstance(part, ScatteredPart) and _in_order(part.place) for part in plan.parts)
-    if not (scattered and len(shapes) == 1 and isinstance(by, GridRouter) and all(by.grid.wraps)):
+    of_one_kind = len({type(part) for part in plan.parts}) == 1 and all(_in_order(part.place) for part in plan.parts)
+    if not (of_one_kind and len(shapes) == 1 and isinstance(by, GridRouter) and all(by.grid.wraps)):
         return None
     shape = shapes.pop()
     return shape if shape == by.grid.shape else None
@@ -63,19 +64,59 @@ def _moves_lines(plan: Plan, group: Group) -> bool:
     """Return whether a group, coordinate by coordinate, moves the lines of all parts, and the choice of routes."""
     mirrored = isinstance(group, Mirrored)
     lines = {line for part in plan.parts if isinstance(part, ScatteredPart) for line in part.lines}
-    return all(_moves_line(line, mirrored) for line in lines)
+    return all(_moves_line(line, mirrored) for line in lines) and _moves_exchanges(plan, mirrored)
+
+
+def _moves_exchanges(plan: Plan, mirrored: bool) -> bool:
+    """Return whether a group moves the exchanges of all parts. With guests, ranks differ, so no group does."""
+    found = dict[tuple[int, bytes, bytes], tuple[int, Array, Array]]()
+    for part in plan.parts:
+        for step in part.exchanges if isinstance(part, ExchangedPart) else ():
+            present = [len(own) == size for own, size in zip(step.present, part.shape, strict=True)]
+            if step.copies or not all(present):
+                return False
+            size, sender, receiver = part.shape[step.dim], step.sender, step.receiver
+            found[size, sender.tobytes(), receiver.tobytes()] = size, sender, receiver
+    return all(_moves_pairs(*one, mirrored) for one in found.values())
+
+
+def _moves_pairs(size: int, sender: Array, receiver: Array, mirrored: bool) -> bool:
+    """Return whether the pairs of coordinates of an exchange are pairs again after each move."""
+    if not mirrored and _is_tied(size, sender, receiver):
+        return False
+    group, pairs = _along(size, mirrored), np.sort(sender.astype(np.int64) * size + receiver)
+    return all(
+        np.array_equal(np.sort(group.multiply(element, sender) * size + group.multiply(element, receiver)), pairs)
+        for element in _generators(size)
+    )
+
+
+def _along(size: int, mirrored: bool) -> Group:
+    return Mirrored((size,)) if mirrored else Translations((size,))
+
+
+def _generators(size: int) -> tuple[int, int]:
+    """Return two elements that generate both groups of a dimension."""
+    return 1 % size, 2 % size
+
+
+def _is_tied(size: int, sender: Array, receiver: Array) -> bool:
+    """Return whether some routes up and down are equally long.
+
+    Even coordinates then take one and odd ones the other, which translations do not swap.
+    """
+    return size > 2 and bool((np.abs(receiver.astype(np.int64) - sender) * 2 == size).any())
 
 
 @cache
 def _moves_line(line: Line, mirrored: bool) -> bool:
     size, at = line.size, np.arange(line.size)
-    group: Group = Mirrored((size,)) if mirrored else Translations((size,))
-    sends = line.to >= 0
-    # ways of the same length: even coordinates take one, odd ones the other, which translations do not swap
-    tied = size > 2 and bool((sends & (np.abs(line.to.astype(np.int64) - at[:, None]) * 2 == size)).any())
-    if (tied and not mirrored) or not _is_sorted(line):
+    group, sends = _along(size, mirrored), line.to >= 0
+    if not mirrored and _is_tied(size, np.nonzero(sends)[0], line.to[sends]):
         return False
-    return all(_is_moved(line, sends, group.multiply(element, at)) for element in (1, 2 % size))
+    if not _is_sorted(line):
+        return False
+    return all(_is_moved(line, sends, group.multiply(element, at)) for element in _generators(size))
 
 
 def _is_sorted(line: Line) -> bool:
@@ -85,10 +126,26 @@ def _is_sorted(line: Line) -> bool:
 
 
 def _is_moved(line: Line, sends: Array, image: Array) -> bool:
-    """Return whether a permutation of coordinates maps a line to itself; 1 and 2 generate both groups."""
+    """Return whether a permutation of coordinates maps a line to itself."""
     there = np.ix_(image, image)
     to = np.where(sends, image[line.to], line.to)
     return np.array_equal(line.when[there], line.when) and np.array_equal(line.to[there], to)
+
+
+def _directions_are_alike(plan: Plan) -> bool:
+    """Return whether the parts of both directions send the same shards, if a plan has both.
+
+    A route over the one link of a dimension of 2 has a copy for each direction where all ranks are listed. So it must
+    have both in the template too: shard 0 must use both or none.
+    """
+    found = dict[int, Counter[object]]()
+    for part in plan.parts:
+        sent: object = None  # all ranks exchange
+        if isinstance(part, ScatteredPart):
+            sent = tuple((line.when.tobytes(), line.to.tobytes()) for line in part.lines), part.stages
+        found.setdefault(part.direction, Counter())[sent] += 1
+    first, *others = found.values()
+    return all(one == first for one in others)
 
 
 def _moves_links(plan: Plan, group: Acting) -> bool:
@@ -99,9 +156,8 @@ def _moves_links(plan: Plan, group: Acting) -> bool:
     assert isinstance(plan.router, GridRouter), "checked before"
     grid = plan.router.grid
     used = {part.lane % plan.router.lanes for part in plan.parts}
-    # in a dimension of 2 with one link, equal routes have a number for each direction where all ranks are listed
     one_link = (grid.links[0, :, 0] == grid.links[0, :, 1]).any()
-    if one_link and len({part.direction for part in plan.parts}) > 1:
+    if one_link and not _directions_are_alike(plan):
         return False
     orbit = group.link_orbit[grid.links[:, :, :, sorted(used)]]
     at = np.stack(np.unravel_index(np.arange(group.order), grid.shape), axis=1)

@@ -33,13 +33,16 @@ from collc.passes.schedule.reverse import Reverse
 from collc.passes.synthesis.torus.base import TorusPass
 from collc.passes.synthesis.torus.bine import Bine
 from collc.passes.synthesis.torus.bucket import Bucket
+from collc.passes.synthesis.torus.doubling import Rabenseifner, RecursiveDoubling
+from collc.passes.synthesis.torus.pat import PAT
 from collc.passes.synthesis.torus.ring import Ring
 from collc.passes.synthesis.torus.swing import Swing
 from collc.passes.synthesis.torus.trivance import Trivance
 
 ALGORITHMS: tuple[TorusPass, ...] = (
     Swing(), Swing(ports=1), Swing(reparent=True), Swing(reparent=False), Trivance(), Trivance(variant="bandwidth"),
-    Bucket(), Ring(), Ring(schedule="bfb"), Bine(), Bine(variant="bandwidth"),
+    Bucket(), Ring(), Ring(schedule="bfb"), Bine(), Bine(variant="bandwidth"), Rabenseifner(),
+    Rabenseifner(mirrored="neg"), Rabenseifner(mirrored="reflect"), PAT(), PAT(buffer=2),
 )  # fmt: skip
 
 
@@ -74,8 +77,15 @@ def tori() -> st.SearchStrategy[str]:
     )
     return st.one_of(
         shapes.map(lambda shape: f"torus({', '.join(map(str, shape))})"),
+        one_link_each(),
         even.map(lambda size: f"biring({2 * size}, 2)"),
     )
+
+
+def one_link_each() -> st.SearchStrategy[str]:
+    """Networks with dimensions of 2 that have one link."""
+    rings = st.sampled_from((4, 6, 8)).map(lambda size: f"product(hypercube(1), biring({size}))")
+    return st.one_of(st.integers(1, 5).map(lambda size: f"hypercube({size})"), rings)
 
 
 @settings(max_examples=examples(100), deadline=None)
@@ -127,6 +137,11 @@ def rows_of(schedule: Schedule) -> list[tuple[object, ...]]:
         ("torus(2, 8)", Swing(), Mirrored((2, 8))), ("torus(2, 2)", Swing(), Translations((2, 2))),
         ("torus(5, 7)", Trivance(), Translations((5, 7))), ("torus(6, 6)", Trivance(), Mirrored((6, 6))),
         ("hypercube(4)", Trivance(), Translations((2, 2, 2, 2))),
+        ("hypercube(4)", Swing(), Translations((2, 2, 2, 2))),
+        ("hypercube(4)", Rabenseifner(), Translations((2, 2, 2, 2))),
+        ("hypercube(4)", RecursiveDoubling(), Translations((2, 2, 2, 2))),
+        ("torus(4, 2, 4)", Rabenseifner(), Mirrored((4, 2, 4))),
+        ("torus(11)", PAT(), Translations((11,))), ("torus(12)", PAT(buffer=4), Translations((12,))),
     ],
 )  # fmt: skip
 def test_which_group_moves_it(net: str, algorithm: TorusPass, group: Group) -> None:
@@ -141,8 +156,11 @@ def test_which_group_moves_it(net: str, algorithm: TorusPass, group: Group) -> N
     [
         ("torus(5, 4)", Swing()),  # the last coordinate of an odd size is the guest of all others
         ("torus(4, 6)", Trivance()),  # the peers half round are reached up, or by even coordinates
-        ("torus(4, 4)", Swing(variant="latency")), ("mesh(4, 4)", Swing()), ("complete(6)", Swing()),
-        ("hypercube(4)", Swing()),  # the parts of both directions take one link
+        ("torus(6, 4)", Swing(variant="latency")),  # guests send to hosts, which others do not
+        ("mesh(4, 4)", Swing()), ("complete(6)", Swing()),
+        ("product(hypercube(1), biring(6))", Swing()),  # both directions take one link, with other shards
+        ("torus(8)", PAT()), ("torus(3, 4)", PAT()),  # ways half round, of even coordinates up; ranks as a ring
+        ("torus(8)", Rabenseifner()), ("torus(4, 8)", RecursiveDoubling()),  # pairs x, x + 2 that are not all alike
     ],
 )  # fmt: skip
 def test_without_a_group_all_rows_are_listed(net: str, algorithm: TorusPass) -> None:
@@ -218,6 +236,13 @@ def test_files_of_mpi_hold_one_rank() -> None:
     assert isinstance(result.program, SymmetricProgram) and result.program.group == Mirrored((24, 24))
     assert sum(len(file.content) for file in compiled.files.values()) < 400_000
     assert all(report.ok for report in result.reports)
+
+
+@pytest.mark.quick
+def test_of_ranks_in_line_no_group_is_asked_on_a_torus(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert PAT().gives_template(problem("torus(401)")) and Bine().gives_template(problem("torus(402)"))
+    monkeypatch.setattr(TorusPass, "plan", None)  # plans of many ranks take long
+    assert not any(one.gives_template(problem("torus(100, 100)")) for one in (PAT(), Bine()))
 
 
 @pytest.mark.quick
