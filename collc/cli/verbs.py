@@ -219,7 +219,7 @@ _VERBS = (
     ),
     Verb(
         "verify", "inspect", "Execute FILE symbolically: .coll, printed IR, MSCCL-XML or oneCCL-XML from any tool.",
-        ("FILE...",), (("Output", (*FORMS, _RUNTIME, MULTIPROCESSORS)), *_READING, *_GENERAL), _VERIFY_DETAILS,
+        ("FILE...",), (("Output", (*FORMS, _RUNTIME, MULTIPROCESSORS, PROFILE)), *_READING, *_GENERAL), _VERIFY_DETAILS,
     ),
     Verb(
         "cost", "cost", "Print steps, bandwidth time, bounds and predicted times of FILE's schedules.",

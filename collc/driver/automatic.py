@@ -21,7 +21,7 @@ from ..registry.options import build
 from .decided import compile_decided, emit_selected
 from .placing import Places
 from .result import CollectiveResult, CompiledKey, Kept, Observer, Settings
-from .spans import Timing, span
+from .spans import noted, span
 
 if TYPE_CHECKING:
     from ..selection import Algorithm, Choice, Interval, Selector
@@ -58,7 +58,7 @@ def compile_automatic(
             selector = Selector(request.problem, auto, request.name, kept.memory, lists=lists)
     except CollcError as mistake:
         raise Places(request).placed(mistake) from mistake.__cause__
-    selection = Timing.of(request.name, spent)
+    selection = noted(request.name, spent)
     result = _Attempts(request, targets, settings, observer, selector, kept.compiled).first_that_fits()
     return attrs.evolve(result, timings=(selection, *result.timings), kept=kept if settings.remembers else None)
 
