@@ -109,7 +109,7 @@ def verify_plan(
 
 
 def load(plan: Plan, collective: str | Collective | None = None) -> OneSided:
-    """Return the program of a plan; raise its broken rules, C0674 if it serves no call, C0696 if its execution fails."""
+    """Return the program of a plan; raise its broken rules, C0674 if it serves no call, C0696 if it is wrong."""
     from ..msccl_xml.findings import refuse
 
     refuse([finding for finding in structure.broken_rules(plan) if not finding.mild])
