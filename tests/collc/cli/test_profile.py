@@ -244,7 +244,9 @@ def table(err: str) -> dict[str, list[str]]:
 
 
 def test_times_have_memory_and_rows(collc: Collc) -> None:
-    rows = table(collc("-", "-t", "msccl-xml", "-o", "a.xml", "--time-passes", stdin=RING).err)
+    ran = collc("-", "-t", "msccl-xml", "-o", "a.xml", "--time-passes", stdin=RING)
+    assert ran.status == 0
+    rows = table(ran.err)
     (printed,) = (json.loads(collc("cost", "-", "--json", stdin=RING).out)["transfers"],)
     assert rows["bfb"][5] == f"{printed:,}"
     peaks = [float(row[3]) for row in rows.values()]
@@ -290,6 +292,15 @@ def test_what_a_signal_ends_has_the_times_so_far(collc: Collc, monkeypatch: pyte
     assert not Path("b.xml").exists()
     ran = collc("-", "-t", "msccl-xml", "-o", "b.xml", "--time-passes", stdin=RING)
     assert set(table(ran.err)) == {*steps, "total"}
+
+
+def test_a_signal_during_the_choice_has_a_row(collc: Collc, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise Terminated(2)
+
+    monkeypatch.setattr("collc.selection.Selector.__init__", interrupted)
+    assert collc("-", "-t", "ir", "-o", "b.ir", "--time-passes=t.csv", stdin=RING).status == 128 + 2
+    assert [row["step"] for row in csv.DictReader(Path("t.csv").read_text().splitlines())] == ["auto"]
 
 
 def test_a_failure_before_the_first_step_writes_no_times(collc: Collc) -> None:
