@@ -187,13 +187,24 @@ class _Atoms:
 
     def exchange(self) -> bool:
         """Return whether a rank sends an atom in the step in which it arrives."""
-        width, shards, atoms = self.first.shape
-        places = shards * atoms
+        _, shards, atoms = self.first.shape
         sent, received = (
-            ((self.step * width + rank) * places + shard * atoms + self.atom)
+            (rank * shards + shard) * atoms + self.atom
             for rank, shard in ((self.sender, self.sent), (self.receiver, self.received))
         )
-        return bool(np.isin(sent, received).any())
+        ordered = self.step
+        if (ordered[1:] < ordered[:-1]).any():
+            order = np.argsort(ordered, kind="stable")
+            ordered, sent, received = ordered[order], sent[order], received[order]
+        # The last step in which each atom arrives at each place: one step after the other, so nothing is sorted.
+        last = np.full(self.first.size, -1, dtype=fit(-1, int(ordered.max(initial=0))))
+        begin = np.flatnonzero(first_of_group(ordered))
+        for low, high in zip(begin.tolist(), [*begin[1:].tolist(), len(ordered)], strict=True):
+            step = ordered[low]
+            last[received[low:high]] = step
+            if (last[sent[low:high]] == step).any():
+                return True
+        return False
 
 
 def _sent_after_arrival(s: SymmetricSchedule, ends: _Ends) -> Array:
@@ -383,8 +394,10 @@ def _accesses(s: SymmetricSchedule, t: Columns, cuts: Array, message: Array) -> 
         rows = np.flatnonzero(used)
         slot = (t[f"{end}_offset"][rows].astype(np.int64) - lo[rows]) // s.parts
         slot += base[t["rank"][rows], t[f"{end}_buffer"][rows]]
-        locations.append(ranges(slot * (len(cuts) - 1) + atom[rows], atoms[rows]))
-        messages.append(np.repeat(message[rows], atoms[rows]))
+        place = ranges(slot * (len(cuts) - 1) + atom[rows], atoms[rows])
+        # these columns are the largest of all: numbers that fit 32 bits take 32
+        locations.append(place.astype(np.int32) if int(place.max(initial=0)) < 1 << 31 else place)
+        messages.append(np.repeat(message[rows].astype(fit(-1, int(message.max(initial=0)))), atoms[rows]))
         writes.append(np.full(len(locations[-1]), end == "dst"))
     return np.concatenate(locations), np.concatenate(messages), np.concatenate(writes)
 
