@@ -199,7 +199,8 @@ class _Atoms:
         # The last step in which each atom arrives at each place: one step after the other, so nothing is sorted.
         last = np.full(self.first.size, -1, dtype=fit(-1, int(ordered.max(initial=0))))
         begin = np.flatnonzero(first_of_group(ordered))
-        for low, high in zip(begin.tolist(), [*begin[1:].tolist(), len(ordered)], strict=True):
+        end = np.append(begin[1:], len(ordered))[: len(begin)]
+        for low, high in zip(begin.tolist(), end.tolist(), strict=True):
             step = ordered[low]
             last[received[low:high]] = step
             if (last[sent[low:high]] == step).any():
