@@ -56,7 +56,8 @@ class Opt(NamedTuple):
 class Verb(NamedTuple):
     """One verb: its module, its positional arguments (``FILE``, ``FILE...``, ``[CODE]``), its options.
 
-    If ``--`` is among the positional arguments, a command follows it.
+    If ``--`` is among the positional arguments, a command follows it. A ``silent`` verb prints nothing unless
+    an option asks for it.
     """
 
     name: str
@@ -65,6 +66,7 @@ class Verb(NamedTuple):
     positional: tuple[str, ...]
     groups: tuple[tuple[str, tuple[Opt, ...]], ...]
     details: str = ""
+    silent: bool = False
 
 
 def usage_error(message: str, hint: str | None = None, code: str = "C0001") -> Exception:
@@ -227,7 +229,7 @@ def _is_beside(opt: Opt) -> bool:
 
 def _prints_more(verb: Verb, options: SimpleNamespace, stdout: str) -> bool:
     """Return whether a verb prints its output, or its options ask for it; only verbs that compile print none."""
-    if verb.name not in ("compile", "convert", "explore", "report"):
+    if not verb.silent:
         return True
     tables = [place for name in ("csv", "markdown") for place in getattr(options, name, None) or ()]
     named = [getattr(options, name, None) for name in ("o", "MF")]
