@@ -34,6 +34,7 @@ __all__ = [
     "Permutations",
     "Semidirect",
     "Translations",
+    "Twisted",
     "build_group",
     "parse_group",
 ]
@@ -159,6 +160,58 @@ class Mirrored(_Vectors):
     @property
     def expression(self) -> str:
         return f"mirrored({', '.join(map(str, self.shape))})"
+
+
+@frozen
+class Twisted(Group):
+    """The abelian group of a twisted torus, whose sizes are k and 2k; numbers are vectors, last coordinate fastest.
+
+    Vectors add with a carry: what leaves a coordinate of size k adds k to every coordinate of size 2k. It is the
+    quotient of the vectors of integers by the lattice that twists the torus (Camara et al., Twisted Torus Topologies,
+    2010).
+
+    >>> Twisted((2, 4)).multiply(4, 4), Twisted((2, 4)).inverse(4)
+    (array(2), array(6))
+    """
+
+    shape: tuple[int, ...]
+
+    def __attrs_post_init__(self) -> None:
+        short = min(self.shape, default=0)
+        if short < 2 or set(self.shape) != {short, 2 * short}:
+            raise ValueError(f"found sizes {', '.join(map(str, self.shape))}, needed k and 2k, k at least 2")
+
+    @property
+    def order(self) -> int:
+        return prod(self.shape)
+
+    def multiply(self, a: Array | int, b: Array | int) -> Array:
+        one, other = (self._vectors(np.asarray(each, dtype=np.int64)) for each in (a, b))
+        return self._numbers([x + y for x, y in zip(one, other, strict=True)])
+
+    def inverse(self, a: Array | int) -> Array:
+        return self._numbers([-x for x in self._vectors(np.asarray(a, dtype=np.int64))])
+
+    def _vectors(self, numbers: Array) -> list[Array]:
+        """Return the coordinates of elements, an array for each."""
+        found, weight = list[Array](), self.order
+        for size in self.shape:
+            weight //= size
+            found.append(numbers // weight % size)
+        return found
+
+    def _numbers(self, vectors: Sequence[Array]) -> Array:
+        """Return the elements of any vectors of integers."""
+        short = min(self.shape)
+        carry = sum(x // short for x, size in zip(vectors, self.shape, strict=True) if size == short)
+        result = np.zeros(np.shape(vectors[0]), dtype=np.int64)
+        for x, size in zip(vectors, self.shape, strict=True):
+            result = result * size + (x % size if size == short else (x + short * carry) % size)
+        return result
+
+    @property
+    def expression(self) -> str:
+        return f"twisted({', '.join(map(str, self.shape))})"
 
 
 @frozen
@@ -411,6 +464,7 @@ GROUPS: dict[str, tuple[str, Callable[..., Group]]] = {
     "dihedral": ("n", lambda n: Metacyclic(n, 2, -1)),
     "dicyclic": ("n", lambda n: Metacyclic(2 * n, 2, -1, n)),
     "mirrored": ("n, ..", lambda *shape: Mirrored(shape)),
+    "twisted": ("k, 2k, ..", lambda *shape: Twisted(shape)),
     "metacyclic": ("m, k, r[, s]", Metacyclic),
     "semidirect": (
         "abelian(..), k, matrix entries row by row",
@@ -460,7 +514,7 @@ def build_group(name: str, arguments: Sequence[int | Group]) -> Group:
         raise ValueError(f"needed {name}({signature})")
     if any(isinstance(a, int) and abs(a) > _LARGEST for a in arguments):
         raise ValueError(f"numbers go up to {_LARGEST}")
-    if name in ("cyclic", "abelian", "mirrored", "dihedral", "dicyclic") and any(
+    if name in ("cyclic", "abelian", "mirrored", "twisted", "dihedral", "dicyclic") and any(
         isinstance(a, int) and a < 1 for a in arguments
     ):
         raise ValueError("sizes are at least 1")

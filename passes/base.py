@@ -192,6 +192,13 @@ class Pass(ABC):
         """
         return self
 
+    def unstuck(self) -> Pass | None:
+        """Return the pass to run instead if the program hangs because its connections have too few slots.
+
+        By default None: there is no other.
+        """
+        return None
+
     def on(self, ir: Level) -> Pass:
         """Return this pass without the options that do not matter for an IR.
 

@@ -132,4 +132,5 @@ def _deadlock_free(loaded: Loaded, draft: Algorithm, profile: Profile, smallest:
     if needed is not None and depth < needed <= PROTOCOLS["LL"].fifo_depth:
         hint += ", or `proto=LL`, whose FIFOs are deeper"
     found = f"FIFOs of depth {depth} are too short: {stuck(loaded, depth, most)}"
-    raise error("C0633", found, notes=notes, hint=hint, kind=Kind.MISFIT)
+    excess = None if needed is None else Excess("slots", needed, depth)
+    raise error("C0633", found, notes=notes, hint=hint, kind=Kind.MISFIT, excess=excess)

@@ -74,7 +74,7 @@ def is_plan(text: str) -> bool:
 
 
 def plan_file(path: str, text: str) -> PlanFile:
-    """Return the head of a plan; raise C0690 for a text that is none."""
+    """Return the head of a plan; raise C0690 for a text that is none, C0674 for a plan that serves no call."""
     try:
         whole = json.loads(text)
     except (ValueError, RecursionError) as problem:
@@ -140,11 +140,15 @@ class _Head:
         gpus = self.whole.get("gpus")
         if not isinstance(gpus, list) or not gpus:
             raise _none(self.path, "`gpus` lists no rank")
-        return PlanFile(
+        found = PlanFile(
             self.path, self.word("name"), self.word("collective"), len(gpus), self.flag("inplace"),
             self.size("min_message_size", 0), self.size("max_message_size", UNBOUNDED),
             _shares_memory(gpus), self.granularity(gpus),
         )  # fmt: skip
+        if -(-max(found.low, 1) // found.granularity) * found.granularity > found.high:
+            message = f"`{self.path}` serves no call: none of {found.low} to {found.high} bytes"
+            raise error("C0674", f"{message} is a multiple of {found.granularity}")
+        return found
 
     def value(self, key: str) -> Json:
         assert isinstance(self.whole, dict)

@@ -109,7 +109,7 @@ def verify_plan(
 
 
 def load(plan: Plan, collective: str | Collective | None = None) -> OneSided:
-    """Return the program of a plan; raise its broken rules, and C0696 if its execution fails."""
+    """Return the program of a plan; raise its broken rules, C0674 if it serves no call, C0696 if it is wrong."""
     from ..msccl_xml.findings import refuse
 
     refuse([finding for finding in structure.broken_rules(plan) if not finding.mild])
@@ -120,6 +120,9 @@ def load(plan: Plan, collective: str | Collective | None = None) -> OneSided:
     if not report.ok:
         notes = [f"{check.name}: {check.detail}" for check in report.failed]
         raise error("C0696", f"the plan `{plan.name[:80]}` is wrong", notes=notes)
+    if not (served := _sizes(plan, best, None)).ok:
+        hint = "change `min_message_size`, `max_message_size` or `buffer_alignment`"
+        raise error("C0674", f"the plan `{plan.name[:80]}` serves no call: {served.detail}", hint=hint)
     return best
 
 

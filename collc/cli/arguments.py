@@ -56,7 +56,8 @@ class Opt(NamedTuple):
 class Verb(NamedTuple):
     """One verb: its module, its positional arguments (``FILE``, ``FILE...``, ``[CODE]``), its options.
 
-    If ``--`` is among the positional arguments, a command follows it.
+    If ``--`` is among the positional arguments, a command follows it. A ``silent`` verb prints nothing unless
+    an option asks for it.
     """
 
     name: str
@@ -65,6 +66,7 @@ class Verb(NamedTuple):
     positional: tuple[str, ...]
     groups: tuple[tuple[str, tuple[Opt, ...]], ...]
     details: str = ""
+    silent: bool = False
 
 
 def usage_error(message: str, hint: str | None = None, code: str = "C0001") -> Exception:
@@ -202,12 +204,37 @@ def _check_positional(verb: Verb, found: list[str], separate: Mapping[int, str])
 
 
 def check_outputs(verb: Verb, options: SimpleNamespace) -> None:
-    """Raise C0004 or C0005 if an option names an output that cannot be written, before any work is done."""
+    """Raise C0001, C0004, C0005 or C0021 if an option names an output that cannot be written, before any work is done.
+
+    No two options may name one file, and only one output may have standard output.
+    """
+    from ..files.texts import STDOUT, check_writable, is_folder
+
     given = [(opt, getattr(options, opt.dest)) for _, group in verb.groups for opt in group if opt.writes]
     places = [(opt, place) for opt, value in given for place in (value if isinstance(value, list) else [value])]
     for opt, place in places:
         if place:
             _check_output(opt, place, options.files)
+    check_writable(place for opt, place in places if place and opt.names[-1] != "-MF" and not is_folder(place))
+    first = next((opt for opt, place in places if place == STDOUT and _is_beside(opt)), None)
+    if first is not None and _prints_more(verb, options, STDOUT):
+        message = f"{first.names[-1]} - and the output of this command would both write to standard output"
+        raise usage_error(message, "write one of them to a file")
+
+
+def _is_beside(opt: Opt) -> bool:
+    """Return whether an option names a file beside the output of its verb; the profile has its own check."""
+    return opt.names[-1] not in ("-o", "-MF", "--csv", "--markdown", "--profile")
+
+
+def _prints_more(verb: Verb, options: SimpleNamespace, stdout: str) -> bool:
+    """Return whether a verb prints its output, or its options ask for it; only verbs that compile print none."""
+    if not verb.silent:
+        return True
+    tables = [place for name in ("csv", "markdown") for place in getattr(options, name, None) or ()]
+    named = [getattr(options, name, None) for name in ("o", "MF")]
+    printed = any(getattr(options, name, None) for name in ("json", "M", "table"))
+    return printed or "" in tables or stdout in (*tables, *named)
 
 
 def _check_output(opt: Opt, place: str, inputs: Sequence[str]) -> None:

@@ -23,7 +23,7 @@ from ..tables.columns import Cell, Table
 from ..tables.further import CHECKED, DECLARED, NETWORKS
 from .arguments import usage_error
 from .console import Console
-from .inputs import loading, read, require_own_profile
+from .inputs import loading, read, require_own_places
 from .tabular import Tables, require_one_form, show
 
 __all__ = ["check"]
@@ -97,10 +97,11 @@ def _judged(path: str, options: SimpleNamespace, console: Console) -> _Checked:
     try:
         text, name = read(path, console)
         spec, start = load(text, name, "check", ReadOptions(loading(options)))
-        require_own_profile(options, spec.files)
         wrong = mistakes(spec, stem_of(path)) if start is None else None
     except CollcError as problem:
         wrong = problem
+    if spec is not None:
+        require_own_places(options, spec.files)
     if wrong is None:
         return _Checked(path, spec)
     if wrong.exit_status == INTERNAL_STATUS:

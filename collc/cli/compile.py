@@ -21,7 +21,7 @@ from ..files.texts import STDIN, STDOUT, Output, check_writable, is_direct, is_f
 from ..registry.elements import element_text
 from .console import Console
 from .failures import Failures
-from .inputs import load, require_own_profile, settings, targets
+from .inputs import load, require_own_places, settings, targets
 from .tabular import Tables, is_printed, require_one_form, show, wants_table
 from .watcher import Watcher, show_times
 
@@ -53,7 +53,7 @@ def compile(options: SimpleNamespace, console: Console) -> int:
     rules = [one.rule for one in inputs if one.rule]
     places = [*(place for one in inputs for place in dict.fromkeys(one.places)), *rules]
     check_writable(places, used, options.o)
-    require_own_profile(options, used, places)
+    require_own_places(options, used, places)
     failures, watcher = Failures(), Watcher(options, console)
     results = [_results(one, inputs, failures, options, console, watcher) for one in inputs]
     console.warn(warning for each in results for result in each for warning in result.warnings)

@@ -21,7 +21,7 @@ from ..registry.elements import Element, parse_elements
 from .console import Console
 
 __all__ = [
-    "load", "load_text", "loading", "read", "require_own_profile", "require_ranks", "settings", "targets",
+    "load", "load_text", "loading", "read", "require_own_places", "require_ranks", "settings", "targets",
 ]  # fmt: skip
 
 
@@ -50,17 +50,22 @@ def load(
     text, name = read(options.files[0] if path is None else path, console)
     with span(f"read {name}", "input"):
         spec, start = load_text(text, name, options, verb)
-    require_own_profile(options, spec.files)
+    require_own_places(options, spec.files)
     return spec, start
 
 
-def require_own_profile(options: SimpleNamespace, used: Sequence[str], places: Sequence[str] = ()) -> None:
-    """Raise C0005 or C0021 if the profile would replace a file that was read or another output, and write none then."""
-    path = getattr(options, "profile", None)
-    if path:
-        options.profile = None
-        check_writable([*places, path], used, getattr(options, "o", None))
-        options.profile = path
+def require_own_places(options: SimpleNamespace, used: Sequence[str], places: Sequence[str] = ()) -> None:
+    """Raise C0005 or C0021 if a profile or a table would replace a file that was read or another output.
+
+    ``places`` are the outputs beside them. What is written after a failure is not written after this one.
+    """
+    profile, times = getattr(options, "profile", None), getattr(options, "time_passes", None)
+    tables = [path for name in ("csv", "markdown") for path in getattr(options, name, None) or ()]
+    beside = [path for path in (profile, *(times or ()), *tables) if path]
+    if beside:
+        options.profile = options.time_passes = None
+        check_writable([*places, *beside], used, getattr(options, "o", None))
+        options.profile, options.time_passes = profile, times
 
 
 def load_text(text: str, name: str, options: SimpleNamespace, verb: str = "compile") -> tuple[Spec, Executable | None]:

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from collc.ir.verify import Check, Report
 
+from ..driver.spans import span
 from ..files.texts import STDIN
 from ..reading import reader, sniff
 from ..reading.base import ReadOptions
 from .arguments import usage_error
 from .console import Console
 from .failures import Failures
-from .inputs import loading, read
+from .inputs import loading, read, require_own_places
 from .table import table
 from .tabular import require_one_form, show
 
@@ -71,7 +72,9 @@ def _verify(
     from ..tools.verification import verify_file
 
     only, runtime, places = tuple(options.collective), options.runtime, options.multiprocessors
-    found = verify_file(text, name, ReadOptions(loading(options), only, None, runtime, places))
+    with span(name, "input"):
+        found = verify_file(text, name, ReadOptions(loading(options), only, None, runtime, places))
+    require_own_places(options, found.files)
     for collective, mistake in found.failed:
         failures.keep(collective, mistake, name)
     console.warn(found.warnings)

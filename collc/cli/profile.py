@@ -13,6 +13,7 @@ from ..driver.spans import Record, Span, recorded, span
 from ..files.texts import STDOUT, Output, check_writable, is_folder, write_all
 from .arguments import Verb, usage_error
 from .console import Console
+from .watcher import show_timings
 
 __all__ = ["profiled", "trace_json"]
 
@@ -24,6 +25,8 @@ def profiled(
 ) -> int:
     """Run a verb and record its spans; write them to ``--profile``, also if the verb fails or a signal ends it.
 
+    The table of ``--time-passes`` then has the steps until the end.
+
     Raises C0001, C0004 or C0021 for a trace that cannot be written, before the work if that is known then.
     """
     if options.profile:
@@ -33,7 +36,7 @@ def profiled(
         with recorded(record), span(f"collc {verb.name}", "command"):
             status = int(work(options, console))
     except BaseException:
-        _write_after_failure(options.profile, record, console)
+        _write_after_failure(record, options, console)
         raise
     if options.profile:
         write_all([Output(options.profile, trace_json(record))])
@@ -52,12 +55,13 @@ def _require_own_place(path: str, verb: Verb, options: SimpleNamespace) -> None:
     check_writable([path, *(place for place in others if not is_folder(place))])
 
 
-def _write_after_failure(path: str | None, record: Record, console: Console) -> None:
+def _write_after_failure(record: Record, options: SimpleNamespace, console: Console) -> None:
     """Write what was recorded until a failure, which is raised whether that can be written or not."""
-    if not path:
-        return
     try:
-        write_all([Output(path, trace_json(record))])
+        if options.profile:
+            write_all([Output(options.profile, trace_json(record))])
+        if getattr(options, "time_passes", None) and record.timings:
+            show_timings(record.timings, options, console)
     except CollcError as problem:
         console.fail(problem.diagnostics)
 

@@ -208,6 +208,7 @@ _VERBS = (
     Verb(
         "compile", "compile", "Compile FILES: .coll files or printed IR. `collc FILE` does the same.",
         ("FILE...",), (("Output", OUTPUT), *_COMPILING, ("Dependencies", DEPENDENCIES), *_GENERAL), _COMPILE_DETAILS,
+        silent=True,
     ),
     Verb(
         "check", "check", "Check FILES, or all .coll files of folders, without scheduling anything.",
@@ -219,7 +220,7 @@ _VERBS = (
     ),
     Verb(
         "verify", "inspect", "Execute FILE symbolically: .coll, printed IR, MSCCL-XML or oneCCL-XML from any tool.",
-        ("FILE...",), (("Output", (*FORMS, _RUNTIME, MULTIPROCESSORS)), *_READING, *_GENERAL), _VERIFY_DETAILS,
+        ("FILE...",), (("Output", (*FORMS, _RUNTIME, MULTIPROCESSORS, PROFILE)), *_READING, *_GENERAL), _VERIFY_DETAILS,
     ),
     Verb(
         "cost", "cost", "Print steps, bandwidth time, bounds and predicted times of FILE's schedules.",
@@ -233,10 +234,12 @@ _VERBS = (
     Verb(
         "report", "report", "Write one HTML page on FILE's collectives: times, network, schedule, bounds, checks.",
         ("FILE",), (("Output", _PAGE), *_COMPILING, ("Dependencies", DEPENDENCIES), *_GENERAL), _REPORT_DETAILS,
+        silent=True,
     ),
     Verb(
         "explore", "explore", "Write one HTML page with FILE's IR after every pass, changed rows marked.",
         ("FILE",), (("Output", _STAGES), *_COMPILING, *_GENERAL), _EXPLORE_DETAILS,
+        silent=True,
     ),
     Verb(
         "replan", "replan", "Compile PLAN again after faults of its network, and print what they cost.",
@@ -247,6 +250,7 @@ _VERBS = (
     Verb(
         "convert", "convert", "Convert FILE (MSCCL-XML, oneCCL-XML, MSCCL++ plan, printed IR) to another target.",
         ("FILE...",), (("Input", CONVERSION), ("Output", OUTPUT), ("Passes", PASSES[1:]), *_GENERAL), _CONVERT_DETAILS,
+        silent=True,
     ),
     Verb(
         "import", "importing", "Write the networks that machines and fabrics print as a .coll file.",

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from ..tables.columns import Cell
 
-__all__ = ["Watcher", "show_times"]
+__all__ = ["Watcher", "show_times", "show_timings"]
 
 
 class Watcher:
@@ -76,12 +76,17 @@ def show_times(results: Sequence[CollectiveResult], options: SimpleNamespace, co
 
     Its memory is the peak of the process until the end of the step, and by how much the step raised it.
     """
-    if not options.time_passes:
-        return
+    if options.time_passes:
+        show_timings([timing for result in results for timing in result.timings], options, console)
+
+
+def show_timings(timings: Sequence[Timing], options: SimpleNamespace, console: Console) -> None:
+    """Print or write the table of ``--time-passes`` of these steps, and no other table after it."""
     spent: dict[tuple[str, str], list[Timing]] = {}
-    for timing in (timing for result in results for timing in result.timings):
+    for timing in timings:
         spent.setdefault((timing.collective, timing.step), []).append(timing)
-    places = [place for place in options.time_passes if place]
+    given, options.time_passes = options.time_passes, None
+    places = [place for place in given if place]
     if places:
         from ..files.texts import Output, write_all
         from ..tables.columns import Table
@@ -90,7 +95,7 @@ def show_times(results: Sequence[CollectiveResult], options: SimpleNamespace, co
 
         text = csv_text(Table(TIMES, _time_rows(spent)))
         write_all([Output(place, text) for place in places])
-    if len(places) < len(options.time_passes):
+    if len(places) < len(given):
         console.err(_time_text(spent))
 
 

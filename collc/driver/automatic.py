@@ -21,7 +21,7 @@ from ..registry.options import build
 from .decided import compile_decided, emit_selected
 from .placing import Places
 from .result import CollectiveResult, CompiledKey, Kept, Observer, Settings
-from .spans import Timing, span
+from .spans import Span, noted, span
 
 if TYPE_CHECKING:
     from ..selection import Algorithm, Choice, Interval, Selector
@@ -52,13 +52,16 @@ def compile_automatic(
     auto = build(Auto, "scheduler `auto`", request.schedule.options, span=request.schedule.span)
     if observer:
         observer.begins(request.name, "auto")
+    spent: Span | None = None
     try:
         with span("auto", "choice") as spent:
             lists = any(not target.limits.templates for target in targets)
             selector = Selector(request.problem, auto, request.name, kept.memory, lists=lists)
     except CollcError as mistake:
         raise Places(request).placed(mistake) from mistake.__cause__
-    selection = Timing.of(request.name, spent)
+    finally:
+        selection = None if spent is None else noted(request.name, spent)
+    assert selection is not None, "the choice has a span"
     result = _Attempts(request, targets, settings, observer, selector, kept.compiled).first_that_fits()
     return attrs.evolve(result, timings=(selection, *result.timings), kept=kept if settings.remembers else None)
 

@@ -38,9 +38,39 @@ _BISECTIONS = 3
 def fit(maker: Maker, first: Level, chain: Plan, target: Target | None) -> Fitted:
     """Run a plan from ``first`` to the target's files; return the plan that ran, its IR, and the files.
 
-    A scheduler that chooses its number of trees takes another one if its choice exceeds a limit. Raises CollcError;
+    A scheduler that chooses its number of trees takes another one if its choice exceeds a limit. If a program hangs
+    because connections have too few slots, passes run in their other way (:meth:`~.Pass.unstuck`). Raises CollcError;
     if a limit is exceeded, with a hint at the number that fits, if there is one.
     """
+    try:
+        return _within_limits(maker, first, chain, target)
+    except CollcError as mistake:
+        other = _unstuck(chain) if _lacks_slots(mistake) else chain
+        if other is chain:
+            raise
+        try:
+            found = _within_limits(maker, first, other, target)
+        except CollcError as again:
+            raise (again if is_fatal(again) else mistake) from None
+        slots = f"the connections of `{target.name if target else 'the target'}` have too few slots without it"
+        changed = [element_text(new) for old, new in zip(chain.passes, other.passes, strict=True) if old is not new]
+        maker.remark(f"{', '.join(changed)}: {slots}")
+        return found
+
+
+def _lacks_slots(mistake: CollcError) -> bool:
+    return any(d.excess is not None and d.excess.what == "slots" for d in mistake.diagnostics)
+
+
+def _unstuck(chain: Plan) -> Plan:
+    """Return the plan in which no pass that has another way makes ranks wait for each other; itself if none has."""
+    for at, this in enumerate(chain.passes):
+        other = this.unstuck()
+        chain = chain if other is None else chain.replaced(at, other)
+    return chain
+
+
+def _within_limits(maker: Maker, first: Level, chain: Plan, target: Target | None) -> Fitted:
     chooses = isinstance(first, Problem) and bool(chain.passes) and chain.passes[0].chooses_trees
     try:
         return _fitted(maker, first, chain, target, maker.session.settings.hints and not chooses)

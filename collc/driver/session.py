@@ -24,7 +24,7 @@ from collc.passes.synthesis.groups.applied import scheduled
 from .placing import Places
 from .resolving import solver_of, unfolded_for
 from .result import Observer, Settings
-from .spans import Timing, measured, span
+from .spans import Span, Timing, measured, noted, span
 
 __all__ = ["Session"]
 
@@ -80,10 +80,16 @@ class Session:
         else:
             progress(f"trying {step}")
         # The span of a pass, with its checks inside, is the runner's.
-        with span(step, kind) if rows is None else measured(step, "pass") as spent:
-            result = work()
-        spent.rows = None if rows is None else rows(result)
-        self.timings.append(Timing.of(self.request.name, spent))
+        spent: Span | None = None
+        try:
+            with span(step, kind) if rows is None else measured(step, "pass") as spent:
+                result = work()
+            spent.rows = None if rows is None else rows(result)
+        finally:
+            # The step in which a run ends by an exception has a row too, the last.
+            if spent is not None:
+                name = self.request.name
+                self.timings.append(noted(name, spent) if self.observer else Timing.of(name, spent))
         return result
 
     @property

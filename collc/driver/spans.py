@@ -16,7 +16,7 @@ from collc.ir.frozen import frozen
 
 from ..processes.memory import Memory, memory
 
-__all__ = ["Record", "Span", "Timing", "measured", "recorded", "span"]
+__all__ = ["Record", "Span", "Timing", "measured", "noted", "recorded", "span"]
 
 _NOTHING = Memory(None, None)
 
@@ -67,10 +67,14 @@ class Timing:
 
 
 class Record:
-    """The spans of a run in the order in which they began; one that is not completed has ended by an exception."""
+    """The spans of a run in the order in which they began; one that is not completed has ended by an exception.
+
+    ``timings`` are those of its steps, in the order in which they ended.
+    """
 
     def __init__(self) -> None:
         self.spans: list[Span] = []
+        self.timings: list[Timing] = []
 
 
 _RECORD: ContextVar[Record | None] = ContextVar("record", default=None)
@@ -106,6 +110,15 @@ def measured(name: str, kind: str) -> Iterator[Span]:
         one.completed = True
     finally:
         one.seconds, one.after = time.perf_counter() - one.start, look()
+
+
+def noted(collective: str, span: Span) -> Timing:
+    """Return the timing of a step by its span, and keep it in the record if there is one."""
+    timing = Timing.of(collective, span)
+    record = _RECORD.get()
+    if record is not None:
+        record.timings.append(timing)
+    return timing
 
 
 def _unknown() -> Memory:

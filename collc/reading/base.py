@@ -37,12 +37,14 @@ class ReadOptions(NamedTuple):
 class Reports(NamedTuple):
     """The findings in a file: reports, each with its collective's name ("" if the file has none), and warnings.
 
-    ``failed`` are the collectives that cannot be compiled, by name, with their mistakes.
+    ``failed`` are the collectives that cannot be compiled, by name, with their mistakes. ``files`` are the files that
+    were read, if the text names any.
     """
 
     named: tuple[tuple[str, Report], ...]
     warnings: tuple[Diagnostic, ...] = ()
     failed: tuple[tuple[str, CollcError], ...] = ()
+    files: tuple[str, ...] = ()
 
 
 class Reader(ABC):

@@ -79,4 +79,5 @@ class CollReader(Reader):
 
         spec = load_spec(text, path, options.loading)
         reports, failures = verify_spec(spec, options.collective)
-        return Reports(tuple(reports.items()), tuple(spec.warnings), tuple((f.name, f.mistake) for f in failures))
+        failed = tuple((f.name, f.mistake) for f in failures)
+        return Reports(tuple(reports.items()), tuple(spec.warnings), failed, tuple(spec.files))

@@ -41,8 +41,9 @@ class Lower(Pass):
     """Turn transfers into instructions: a send at one rank, a receive at the other, dependencies between threadblocks.
 
     Every connection (pair of ranks and parallel link) gets a threadblock at each end, in step order, so that no program
-    deadlocks. A shard is in the output if the collective needs it there, otherwise in scratch. A rank reads it from the
-    input until data have arrived for it. A rank copies data to the output that it has from the start and must output.
+    deadlocks (but see ``aside``). A shard is in the output if the collective needs it there, otherwise in scratch. A
+    rank reads it from the input until data have arrived for it. A rank copies data to the output that it has from the
+    start and must output.
 
     With ``join``, messages of one step of a connection become one if they are contiguous at both ends. For that a rank
     may first copy a shard of its own beside shards that it receives (:mod:`.gathering`). The pass `coalesce` joins
@@ -53,6 +54,10 @@ class Lower(Pass):
     lowered in the same way, as the template of a group of one element: the transfers of a step over one connection are
     one message, wherever its chunks lie. A ring, of which each message is one transfer, keeps its instructions: the
     pass `fuse` joins what arrives and what leaves.
+
+    In place, a shard of an all-to-all arrives where the rank may send another one in the same step. Its receive waits
+    for that send. So ranks wait for each other if they exchange more messages in a step than a connection has slots.
+    With ``aside``, a rank first copies such shards to scratch: then no receive waits for a send of its step.
     """
 
     name: ClassVar[str] = "lower"
@@ -76,6 +81,14 @@ class Lower(Pass):
         },
     )
 
+    aside: bool = attrs.field(
+        default=False,
+        metadata={"help": "copy shards of an all-to-all aside that others replace in the step that sends them"},
+    )
+
+    def unstuck(self) -> Lower | None:
+        return None if self.aside else attrs.evolve(self, aside=True)
+
     def of_all_ranks(self) -> Lower:
         return attrs.evolve(self, templates=False)
 
@@ -94,8 +107,8 @@ class Lower(Pass):
             program = lower_messages(ir)
             if program is not None:
                 return program
-        known = None if self.join else ir.found.get(INSTRUCTIONS)
-        return synchronize(*(known or instructions(ir, self.join)))
+        known = None if self.join or self.aside else ir.found.get(INSTRUCTIONS)
+        return synchronize(*(known or instructions(ir, self.join, self.aside)))
 
 
 def _joins(s: Schedule) -> bool:
@@ -115,16 +128,20 @@ def _require_plain(s: Schedule) -> None:
         raise error("C0578", message, hint=hint, about=(Subject.TOPOLOGY,), exit_status=3)
 
 
-def instructions(s: Schedule, join: bool = False) -> tuple[Program, Array]:
-    """Return the program without dependencies, and each instruction's position in a correct sequential order."""
+def instructions(s: Schedule, join: bool = False, aside: bool = False) -> tuple[Program, Array]:
+    """Return the program without dependencies, and each instruction's position in a correct sequential order.
+
+    ``join`` and ``aside`` are the options of :class:`Lower`.
+    """
     # By shard within a step, so that contiguous data are sent one after the other. No reduction of another connection
     # may stand between messages to join: some of their chunks would come before it, some after.
     within = (s.lo, s.shard, s.route) if join else (s.route, s.lo, s.shard)
     s = s.rows(lexsort((*within, s.step)))
-    places = _Places.of(s)
+    early = _sent_after_arrival(s, aside)
+    places = _Places.of(s, early)
     moves = _cut(s, places)
     if join:
-        places, moves = _joinable(s, places, moves)
+        places, moves = _joinable(s, places, moves, early)
     draft = _Draft()
     _transfers(s, places, moves, draft)
     _copies(s, places, draft)
@@ -155,8 +172,8 @@ class _Places:
     early: Array
 
     @classmethod
-    def of(cls, s: Schedule, copied: Array | None = None, first_sent: Array | None = None) -> _Places:
-        """Return the places; ``copied`` are shards to copy early. Shape of both: (ranks, shards).
+    def of(cls, s: Schedule, early: Array, first_sent: Array | None = None) -> _Places:
+        """Return the places; ``early`` are shards to copy before all else. Shape of both: (ranks, shards).
 
         Scratch has the order of shards, or of ``first_sent``.
         """
@@ -169,8 +186,6 @@ class _Places:
         row, interval = _expand(first, last)
         backwards = row[::-1]  # the earliest row is written last
         arrived[s.dst.take(backwards), s.shard.take(backwards), interval[::-1]] = backwards
-        early = _sent_after_arrival(s)
-        early |= False if copied is None else copied
         arrived[early] = -1
         passing = (arrived < len(s)).any(axis=2) & (output < 0)
         chosen, reserved = _chosen_scratch(s)
@@ -213,10 +228,11 @@ def _chosen_scratch(s: Schedule) -> tuple[Array, Array]:
     return chosen, reserved
 
 
-def _sent_after_arrival(s: Schedule) -> Array:
+def _sent_after_arrival(s: Schedule, same_step: bool) -> Array:
     """Return which shards of an all-to-all their source still sends after the shard that replaces them has arrived.
 
-    In place, the shard from v to r arrives at the place of the shard from r to v in r's input. Shape (ranks, shards).
+    In place, the shard from v to r arrives at the place of the shard from r to v in r's input. With ``same_step``, also
+    those that it sends in the step of the arrival. Shape (ranks, shards).
     """
     members, shards = s.collective.num_members, np.arange(s.collective.num_shards)
     staged = np.zeros((s.collective.num_ranks, len(shards)), dtype=bool)
@@ -227,7 +243,8 @@ def _sent_after_arrival(s: Schedule) -> Array:
     last_sent, arrives = np.full(len(shards), -1), np.full(len(shards), s.num_steps)
     np.maximum.at(last_sent, shard, np.where(s.src == source[shard], step, -1))
     np.minimum.at(arrives, shard, np.where(s.dst == target[shard], step, s.num_steps))
-    staged[source, shards] = last_sent > arrives[shards % members * members + shards // members]
+    replaced = arrives[shards % members * members + shards // members]
+    staged[source, shards] = (last_sent > replaced) | (same_step & (last_sent == replaced))
     return staged
 
 
@@ -289,25 +306,27 @@ def _sent_in_step(s: Schedule, places: _Places, row: Array, interval: Array) -> 
     return are_among(key(s.dst), key(s.src))
 
 
-def _joinable(s: Schedule, places: _Places, moves: _Moves) -> tuple[_Places, _Moves]:
-    """Return places and moves with more transfers that are adjacent.
+def _joinable(s: Schedule, places: _Places, moves: _Moves, early: Array) -> tuple[_Places, _Moves]:
+    """Return places and moves with more transfers that are adjacent; ``early`` are copied in any case.
 
     Ranks may send copies of own shards, and scratch may have the order of shards or that of sending. What saves most
     instructions is chosen.
     """
-    found = [_with_copies(s, moves, None)]
+    found = [_with_copies(s, moves, early, None)]
     if places.scratch.any():
         first_sent = np.full(places.home.shape, len(s), dtype=np.int64)
         backwards = np.arange(len(s))[::-1]  # the earliest row is written last
         first_sent[s.src[backwards], s.shard[backwards]] = backwards
-        found.append(_with_copies(s, moves, first_sent))
+        found.append(_with_copies(s, moves, early, first_sent))
     _, places, moves = max(found, key=lambda one: one[0])
     return places, moves
 
 
-def _with_copies(s: Schedule, moves: _Moves, first_sent: Array | None) -> tuple[int, _Places, _Moves]:
+def _with_copies(
+    s: Schedule, moves: _Moves, early: Array, first_sent: Array | None
+) -> tuple[int, _Places, _Moves]:  # fmt: skip
     """Return the instructions saved, and places and moves in which ranks send copies of own shards to save more."""
-    places = _Places.of(s, None, first_sent)
+    places = _Places.of(s, early, first_sent)
     row, count = moves.row, moves.hi - moves.lo
     src, shard = s.src[row], s.shard[row]
     group = grouped(s.step[row], s.route[row])
@@ -320,12 +339,12 @@ def _with_copies(s: Schedule, moves: _Moves, first_sent: Array | None) -> tuple[
 
     copied = np.zeros(places.home.shape, dtype=bool)
     copied[src[own], shard[own]] = True
-    now, then = ends(places, moves.sent_home), ends(_Places.of(s, copied, first_sent), moves.sent_home | own)
+    now, then = ends(places, moves.sent_home), ends(_Places.of(s, early | copied, first_sent), moves.sent_home | own)
     kept = gathered(group, count, own, now, then)
     if kept.any():
         copied[:] = False
         copied[src[kept], shard[kept]] = True
-        places, moves = _Places.of(s, copied, first_sent), attrs.evolve(moves, sent_home=moves.sent_home | kept)
+        places, moves = _Places.of(s, early | copied, first_sent), attrs.evolve(moves, sent_home=moves.sent_home | kept)
         now = ends(places, moves.sent_home)
     copies = int((places.early & (places.home_buffer == Buffer.SCRATCH)).sum())
     return 2 * int(now.continues(group, count).sum()) - copies, places, moves

@@ -13,7 +13,7 @@ import attrs
 import numpy as np
 
 from collc.ir.acting import Acting
-from collc.ir.arrays import Array, Columns, are_among, distinct, distinct_pairs, fit, lexsort, numbered
+from collc.ir.arrays import Array, Columns, distinct, distinct_pairs, fit, lexsort, numbered
 from collc.ir.frozen import frozen
 from collc.ir.opcodes import READS_SRC, WRITES_DST
 from collc.ir.program import INSTRUCTION_COLUMNS, Buffer, Opcode, Program
@@ -306,8 +306,19 @@ class _Atoms:
 
     def exchange(self, s: SymmetricSchedule) -> bool:
         """Return whether a rank sends an atom in the step in which it arrives."""
-        step = s.seed.step.astype(np.int64)[self.row] * len(self.first)
-        return bool(are_among(step + self.sent, step + self.received).any())
+        step, sent, received = s.seed.step.astype(np.int64)[self.row], self.sent, self.received
+        if (step[1:] < step[:-1]).any():
+            order = np.argsort(step, kind="stable")
+            step, sent, received = step[order], sent[order], received[order]
+        # The last step in which each atom arrives: one step after the other, so nothing is sorted.
+        last = np.full(len(self.first), -1, dtype=fit(-1, s.num_steps))
+        begin = np.flatnonzero(first_of_group(step))
+        end = np.append(begin[1:], len(step))[: len(begin)]
+        for low, high in zip(begin.tolist(), end.tolist(), strict=True):
+            last[received[low:high]] = step[low]
+            if (last[sent[low:high]] == step[low]).any():
+                return True
+        return False
 
     @property
     def arrives(self) -> Array:
@@ -537,7 +548,10 @@ def _accesses(s: SymmetricSchedule, t: Columns, message: Array) -> tuple[Array, 
     _, number = numbered(np.concatenate([begin, begin + t["count"][rows]]))
     first, last = np.split(number, 2)
     write = np.repeat([False, True], [len(one) for one in rows_of])
-    return ranges(first, last - first), np.repeat(message[rows], last - first), np.repeat(write, last - first)
+    # these columns are the largest of all: numbers that fit 32 bits take 32
+    message, number = message.astype(fit(-1, int(message.max(initial=0)))), ranges(first, last - first)
+    number = number.astype(np.int32) if int(number.max(initial=0)) < 1 << 31 else number
+    return number, np.repeat(message[rows], last - first), np.repeat(write, last - first)
 
 
 def _bases(s: SymmetricSchedule, t: Columns) -> Array:

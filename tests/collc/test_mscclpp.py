@@ -156,6 +156,15 @@ def test_what_is_no_plan(tmp_path: Path, text: str, why: str) -> None:
         plans_in(str(path))
 
 
+@pytest.mark.parametrize("sizes", [(0, 63), (65, 127), (2**64 - 1, 2**64 - 1)])
+def test_a_plan_that_serves_no_call_is_refused(tmp_path: Path, sizes: tuple[int, int]) -> None:
+    """Four chunks of 16 bytes: calls are multiples of 64 bytes."""
+    write(tmp_path, min_message_size=sizes[0], max_message_size=sizes[1])
+    assert "serves no call" in refused("C0674", tmp_path)
+    write(tmp_path, min_message_size=0, max_message_size=64)
+    assert plans_in(str(tmp_path))[0].high == 64
+
+
 def test_an_empty_folder_has_no_plan(tmp_path: Path) -> None:
     with pytest.raises(CollcError, match="no plan in"):
         plans_in(str(tmp_path))

@@ -24,7 +24,7 @@ from collc.passes.synthesis.breadth_first.bfb import BFB
 
 #: one group of every kind, as the language writes it
 KINDS = {
-    "cyclic": "cyclic(9)", "abelian": "abelian(3, 2, 2)", "mirrored": "mirrored(4, 2)",
+    "cyclic": "cyclic(9)", "abelian": "abelian(3, 2, 2)", "mirrored": "mirrored(4, 2)", "twisted": "twisted(2, 4)",
     "dihedral": "dihedral(5)", "dicyclic": "dicyclic(3)",
     "metacyclic": "metacyclic(8, 4, 3, 4)", "semidirect": "semidirect(abelian(2, 2), 3, 0, 1, 1, 1)",
     "symmetric": "symmetric(4)", "alternating": "alternating(4)", "direct": "direct(dihedral(3), cyclic(2), cyclic(2))",

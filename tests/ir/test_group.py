@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collc.ir.group import Group, Metacyclic, Mirrored, Semidirect, Translations, build_group, parse_group
+from collc.ir.group import Group, Metacyclic, Mirrored, Semidirect, Translations, Twisted, build_group, parse_group
 
 EXPRESSIONS = [
     "cyclic(1)", "cyclic(12)", "abelian(3, 3, 2)", "dihedral(5)", "dicyclic(2)", "metacyclic(7, 3, 2)",
     "metacyclic(16, 4, 5, 4)", "mirrored(2)", "mirrored(10)", "mirrored(4, 2, 6)",
+    "twisted(2, 4)", "twisted(6, 3)", "twisted(3, 3, 6)", "twisted(4, 8, 8)", "twisted(4, 2, 2, 4)",
     "semidirect(abelian(2, 2), 3, 0, 1, 1, 1)", "semidirect(abelian(4, 2), 2, 1, 2, 0, 1)",
     "symmetric(1)", "symmetric(4)", "alternating(2)", "alternating(4)", "alternating(5)",
     "direct(symmetric(3), cyclic(4), dihedral(3))", "psl(2, 2)", "psl(2, 4)", "psl(2, 7)", "psl(2, 8)", "psl(2, 9)",
@@ -59,6 +60,16 @@ def test_mirrored_vectors_are_dihedral_in_each_coordinate() -> None:
     for sizes in ((3,), (4, 5), (0,)):
         with pytest.raises(ValueError, match="needed even ones"):
             Mirrored(sizes)
+
+
+def test_twisted_vectors_add_with_carries() -> None:
+    assert orders(build_group("twisted", [2, 4])) == orders(Translations((2, 4)))
+    assert orders(build_group("twisted", [3, 6])) == orders(Translations((3, 6)))
+    assert orders(build_group("twisted", [2, 2, 4])) == orders(Translations((2, 2, 4)))
+    assert Twisted((3, 6)).multiply(12, 6) == 3  # 2 + 1 leaves the first coordinate: 3 in the second
+    for sizes in ((4,), (3, 3), (1, 2), (4, 8, 16)):
+        with pytest.raises(ValueError, match="needed k and 2k"):
+            Twisted(sizes)
 
 
 @given(st.integers(1, 30), st.integers(1, 8), st.integers(-40, 40), st.integers(0, 40))

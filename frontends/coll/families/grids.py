@@ -1,4 +1,4 @@
-"""Grids without a group of translations: meshes, and twisted tori and cubes."""
+"""Grids that are no plain tori: meshes, and twisted tori and cubes."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from math import prod
 import numpy as np
 
 from collc.ir.arrays import Array
+from collc.ir.group import Twisted
 from collc.ir.topology import Topology
 
 from ._sizes import domain
@@ -52,18 +53,12 @@ def twisted_torus(*sizes: int) -> Topology:
     >>> twisted_torus(8, 4).degree, twisted_torus(8, 4).diameter
     (4, 4)
     """
-    at, short = _coordinates(sizes), min(sizes)
-    shift = np.array([short if size > short else 0 for size in sizes])
-    lengths, columns = np.array(sizes), []
-    for axis, size in enumerate(sizes):
-        for direction in (1, -1):
-            to = at.copy()
-            to[:, axis] += direction
-            if size == short:
-                to += (to[:, axis] // size)[:, None] * shift
-            columns.append(np.ravel_multi_index(tuple((to % lengths).T), sizes))
-    ranks = np.repeat(np.arange(len(at)), len(columns))
-    return Topology("twisted_torus", len(at), ranks, np.stack(columns, axis=1).ravel())
+    group = Twisted(sizes)
+    ranks, steps = np.arange(group.order), [prod(sizes[axis + 1 :]) for axis in range(len(sizes))]
+    generators = np.array([element for step in steps for element in (step, int(group.inverse(step)))])
+    heads = group.translate(generators, ranks[:, None])
+    links = np.repeat(ranks, len(generators))
+    return Topology("twisted_torus", group.order, links, heads.ravel(), symmetry=group)
 
 
 def twisted_torus_size(*sizes: int) -> tuple[int, int]:

@@ -16,7 +16,7 @@ from collc.backends.mscclpp_json.model import Plan
 from collc.backends.mscclpp_json.reader import read
 from collc.backends.mscclpp_json.runtimes import RUNTIMES
 from collc.backends.mscclpp_json.structure import broken_rules
-from collc.backends.mscclpp_json.verify import verify_text
+from collc.backends.mscclpp_json.verify import load, verify_text
 from collc.ir.diagnostic import CollcError
 
 Json = Any  # values of JSON
@@ -186,6 +186,27 @@ def test_a_broken_rule_has_its_code(change: Callable[[Json], None], code: str | 
 def test_a_window_without_sizes_is_found() -> None:
     (one,) = broken_rules(changed(put("min_message_size", to=100), put("max_message_size", to=99)))
     assert one.code == "C0674"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"max_message_size": 0}, {"max_message_size": 47}, {"min_message_size": 49, "max_message_size": 95},
+        {"min_message_size": 2**64 - 1}, {"min_message_size": 2**40}, {"buffer_alignment": 2**31 - 16},
+    ],
+)  # fmt: skip
+def test_a_plan_that_serves_no_call_has_no_program(change: Json) -> None:
+    """Three chunks of 16 bytes: calls are multiples of 48 bytes, and below 4 GiB."""
+    plan = ring_plan(3) | change
+    assert not verify_text(json.dumps(plan)).ok
+    with pytest.raises(CollcError, match="serves no call") as found:
+        load(read(json.dumps(plan)))
+    assert [one.code for one in found.value.diagnostics] == ["C0674"]
+
+
+def test_a_plan_for_one_size_serves_it() -> None:
+    plan = ring_plan(3) | {"min_message_size": 48, "max_message_size": 48}
+    assert load(read(json.dumps(plan))).collective.num_ranks == 3
 
 
 @pytest.mark.parametrize(("name", "runtime"), [("recpkt", "0.8"), ("recspkt", "0.8"), ("gstorepkt", "0.9")])

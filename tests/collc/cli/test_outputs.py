@@ -53,7 +53,8 @@ WRITING = {
     ("train", "--trace"): ["train", "gpt2-xl", "--on", "torus(2, 2)", "--trace", "%s"],
     **{(verb, "--profile"): [verb, "a.coll", *more, "--profile", "%s"]
        for verb, *more in (["compile", "-t", "ir", "-o", "a.ir"], ["check"], ["cost"], ["simulate"], ["run"],
-                           ["convert", "-t", "ir"], ["report"], ["explore"], ["replan", "--without", "0 -> 1"])},
+                           ["convert", "-t", "ir"], ["report"], ["explore"], ["replan", "--without", "0 -> 1"],
+                           ["verify"])},
     **{(verb, "--time-passes"): [verb, "a.coll", *more, "--time-passes=%s"]
        for verb, *more in (["compile", "-t", "ir", "-o", "a.ir"], ["cost"], ["simulate"], ["run"],
                            ["convert", "-t", "ir"], ["report"], ["explore"], ["replan", "--without", "0 -> 1"])},
@@ -177,6 +178,58 @@ def test_a_failed_write_takes_the_folder_away(
     monkeypatch.setattr(verb, "write_all", fail)
     assert collc("a.coll", "-t", "ir", "-o", "new/").status == 1
     assert not Path("new").exists()
+
+
+# ---- several outputs in one place
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["-o", "a.ir", "--csv=a.ir"], ["--csv=a.ir"], ["-o", "a.ir", "--time-passes=./a.ir"],
+        ["-o", "a.ir", "--markdown=a.md", "--time-passes=a.md"], ["-o", "a.ir", "-MD", "--csv=a.d"],
+        ["-o", "out/", "--csv=out/a.ir"], ["-o", "a.ir", "--csv=b.csv", "--csv=b.csv"],
+    ],
+)  # fmt: skip
+def test_no_output_replaces_another(collc: Collc, two: tuple[str, str], arguments: list[str]) -> None:
+    Path("out").mkdir()
+    ran = collc("a.coll", "-t", "ir", *arguments)
+    assert (1, True) == (min(ran.status, 1), "[C0021]" in ran.err), ran.err
+    assert files() == []
+
+
+@pytest.mark.parametrize("verb", [["compile", "-t", "ir"], ["cost"], ["simulate"], ["check"], ["verify"]])
+def test_no_table_replaces_an_included_file(collc: Collc, two: tuple[str, str], verb: list[str]) -> None:
+    Path("b.coll").write_text("topology ring = biring(4);\n")
+    Path("a.coll").write_text('include "b.coll";\ncollective a = allreduce on ring;\n')
+    for option in ("--csv=b.coll", "--markdown=./b.coll", "--time-passes=b.coll"):
+        if verb in (["check"], ["verify"]) and "time" in option:
+            continue
+        ran = collc(verb[0], "a.coll", *verb[1:], option)
+        assert "[C0005]" in ran.err, ran
+    assert Path("b.coll").read_text() == "topology ring = biring(4);\n"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["compile", "a.coll", "-t", "ir", "-o", "-", "--time-passes=-"],
+        ["compile", "a.coll", "-t", "ir", "-o", "a.ir", "--json", "--time-passes=-"],
+        ["compile", "a.coll", "-t", "ir", "-o", "a.ir", "--csv", "--time-passes=-"],
+        ["compile", "a.coll", "-t", "ir", "-o", "a.ir", "--table=programs", "--time-passes=-"],
+        ["cost", "a.coll", "--time-passes=-"], ["simulate", "a.coll", "--trace", "-"],
+        ["simulate", "a.coll", "--svg", "-"], ["find", "-n", "8", "-d", "3", "--svg", "-"],
+    ],
+)  # fmt: skip
+def test_standard_output_takes_one_output(collc: Collc, two: tuple[str, str], arguments: list[str]) -> None:
+    ran = collc(*arguments)
+    assert (2, "", True) == (ran.status, ran.out, "would both write to standard output [C0001]" in ran.err), ran
+    assert files() == []
+
+
+def test_times_on_standard_output(collc: Collc, two: tuple[str, str]) -> None:
+    ran = collc("a.coll", "-t", "ir", "-o", "a.ir", "--time-passes=-")
+    assert (0, "", True) == (ran.status, ran.err, ran.out.startswith("seconds,share,"))
 
 
 # ---- several inputs

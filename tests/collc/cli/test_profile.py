@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +18,7 @@ from collc.driver import spans
 from collc.driver.runner import Runner
 from collc.driver.spans import Record, recorded, span
 from collc.ir.schedule import Schedule
+from collc.passes.lowering.lower import Lower
 from collc.processes import memory
 
 Collc = Callable[..., Ran]
@@ -120,6 +122,7 @@ def test_rows_and_memory_are_counters(collc: Collc) -> None:
         (("check",), {"command", "input", "collective"}), (("cost",), {"command", "collective", "pass", "cost"}),
         (("simulate", "--size", "1KiB"), {"command"}), (("compile", "-t", "ir", "-o", "a.ir"), {"emission", "output"}),
         (("replan", "--without", "0 <-> 1"), {"command", "collective", "pass"}),
+        (("verify",), {"command", "input", "collective"}),
     ],
 )  # fmt: skip
 def test_verbs_that_run_passes_write_a_profile(collc: Collc, arguments: tuple[str, ...], kinds: set[str]) -> None:
@@ -241,7 +244,9 @@ def table(err: str) -> dict[str, list[str]]:
 
 
 def test_times_have_memory_and_rows(collc: Collc) -> None:
-    rows = table(collc("-", "-t", "msccl-xml", "-o", "a.xml", "--time-passes", stdin=RING).err)
+    ran = collc("-", "-t", "msccl-xml", "-o", "a.xml", "--time-passes", stdin=RING)
+    assert ran.status == 0
+    rows = table(ran.err)
     (printed,) = (json.loads(collc("cost", "-", "--json", stdin=RING).out)["transfers"],)
     assert rows["bfb"][5] == f"{printed:,}"
     peaks = [float(row[3]) for row in rows.values()]
@@ -268,3 +273,47 @@ def test_without_proc_a_table_is_printed(collc: Collc, monkeypatch: pytest.Monke
     monkeypatch.setattr(spans, "memory", lambda: memory.Memory(None, None))
     rows = table(collc("-", "-t", "msccl-xml", "-o", "a.xml", "--time-passes", stdin=RING).err)
     assert rows["bfb"][3:5] == ["-", "-"] and rows["total"][3:5] == ["-", "-"]
+
+
+def test_what_a_signal_ends_has_the_times_so_far(collc: Collc, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The step that it ends is the last row, without a size of the IR."""
+    whole = collc("-", "-t", "msccl-xml", "-o", "a.xml", "--time-passes=all.csv", stdin=RING)
+    assert whole.status == 0
+
+    def interrupted(self: Lower, ir: object) -> None:
+        raise Terminated(2)
+
+    monkeypatch.setattr(Lower, "run", interrupted)
+    assert collc("-", "-t", "msccl-xml", "-o", "b.xml", "--time-passes=t.csv", stdin=RING).status == 128 + 2
+    every, until = (list(csv.DictReader(Path(path).read_text().splitlines())) for path in ("all.csv", "t.csv"))
+    steps = [row["step"] for row in until]
+    assert steps == [row["step"] for row in every][: len(steps)] and steps[-1] == "lower"
+    assert (until[-1]["rows"], all(float(row["seconds"]) > 0 for row in until)) == ("", True)
+    assert not Path("b.xml").exists()
+    ran = collc("-", "-t", "msccl-xml", "-o", "b.xml", "--time-passes", stdin=RING)
+    assert set(table(ran.err)) == {*steps, "total"}
+
+
+def test_a_signal_during_the_choice_has_a_row(collc: Collc, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise Terminated(2)
+
+    monkeypatch.setattr("collc.selection.Selector.__init__", interrupted)
+    assert collc("-", "-t", "ir", "-o", "b.ir", "--time-passes=t.csv", stdin=RING).status == 128 + 2
+    assert [row["step"] for row in csv.DictReader(Path("t.csv").read_text().splitlines())] == ["auto"]
+
+
+def test_a_failure_before_the_first_step_writes_no_times(collc: Collc) -> None:
+    assert collc("-", "-t", "ir", "-o", "b.ir", "--time-passes=t.csv", stdin="collective c").status == 1
+    assert not Path("t.csv").exists()
+
+
+def test_times_are_printed_once(collc: Collc, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What fails after the table has no second one."""
+
+    def interrupted(*_: object, **__: object) -> None:
+        raise Terminated(2)
+
+    monkeypatch.setattr("collc.cli.cost._show", interrupted)
+    ran = collc("cost", "-", "--time-passes", stdin=RING)
+    assert (128 + 2, 1) == (ran.status, ran.err.count("more MB"))

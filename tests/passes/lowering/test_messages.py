@@ -18,7 +18,7 @@ from collc.ir.topology import Topology
 from collc.ir.verify import verify
 from collc.ir.verify.connections import strayed
 from collc.passes.lowering.lower import Lower
-from collc.passes.lowering.template import lower_messages
+from collc.passes.lowering.template import _Atoms, lower_messages
 
 
 @given(connected(min_ranks=2), st.sampled_from(KINDS))
@@ -95,3 +95,14 @@ def test_a_ring_and_other_collectives_keep_instructions() -> None:
     ring = listed_schedule("circulant(6, {1})", "allgather")
     assert isinstance(Lower(listed=0).run(ring), Program)
     assert lower_messages(attrs.evolve(ring, collective=Collective("broadcast", 6, 0))) is None
+
+
+@given(st.lists(st.tuples(*(st.integers(0, most) for most in (3, 2, 2, 4, 4, 1))), max_size=12))
+def test_an_atom_sent_in_the_step_of_its_arrival_is_seen(rows: list[tuple[int, ...]]) -> None:
+    """Rows are (step, sender, receiver, sent shard, received shard, atom), in any order of steps."""
+    columns = np.array(rows, dtype=np.int64).reshape(-1, 6).T
+    step, sender, receiver, sent, received, atom = columns
+    none, first = np.zeros(len(rows), dtype=np.int64), np.zeros((3, 5, 2), dtype=np.int64)
+    atoms = _Atoms(none, atom, step, none, sender, receiver, sent, received, none, first, 9, first[:, :, 0] > 0, none)
+    arrive = {(row[0], row[2], row[4], row[5]) for row in rows}
+    assert atoms.exchange() == any((row[0], row[1], row[3], row[5]) in arrive for row in rows)
