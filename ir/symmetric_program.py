@@ -27,6 +27,7 @@ from .group import Group
 from .program import Buffer, Program
 from .ragged import owners, starts
 from .shown import clipped, counted, shown
+from .turning import Turning
 
 __all__ = ["AnyProgram", "SymmetricProgram"]
 
@@ -43,12 +44,16 @@ class SymmetricProgram(Columnar):
     Where every rank has the whole vector before and after, chunks may lie in any order: ``numbering`` is the place of
     each chunk of the vector in input and output, the same on all ranks. Offsets are numbers of chunks, not places.
     Without a numbering (an empty column) both are equal.
+
+    A program that lists all ranks may have a ``turning``, of which its ranks are images: files then list few ranks. It
+    says nothing that the columns do not say, so it is not compared.
     """
 
     seed: Program
     group: Group
     joined: Array = attrs.field(converter=as_column)
     numbering: Array = attrs.field(factory=lambda: np.zeros(0, dtype=np.int64), converter=as_column)
+    turning: Turning | None = None
 
     SCALARS = ("seed", "group")
     COLUMNS = ("joined", "numbering")

@@ -60,12 +60,12 @@ def allowance(program: Program) -> Allowance:
     return _combine([plain, _Execution(program, True, frozenset(plain.copied)).run()], plain.copied)
 
 
-def messages_allowance(program: SymmetricProgram) -> Allowance:
+def messages_allowance(program: SymmetricProgram, copied: frozenset[int] = frozenset()) -> Allowance:
     """Return the same for the messages of the first ranks of a symmetric program; their images need the same.
 
-    A message of several runs is sent from a slot and arrives in one.
+    A message of several runs is sent from a slot and arrives in one. The messages ``copied`` send copies in any case.
     """
-    plain = _OfRuns(program, False, frozenset()).run()
+    plain = _OfRuns(program, False, copied).run()
     if program.collective.kind not in _OVERLAID:
         return _combine([plain], plain.copied)
     return _combine([plain, _OfRuns(program, True, frozenset(plain.copied)).run()], plain.copied)

@@ -213,7 +213,8 @@ def rest_of_source(cursor: Cursor, prefix: str | None, visibility: str) -> Sourc
     cursor.expect("\n")
     channels, numbers = read_tables(cursor)
     counted, rooted = (one.kind is not None for one in declared), any(one.rooted for one in declared)
-    flags = flags_of(counted, relayed, most_listed(numbers), "algorithm_words" in numbers, rooted)
+    worded, turned = "algorithm_words" in numbers, "algorithm_kept" in numbers
+    flags = flags_of(counted, relayed, most_listed(numbers), worded, rooted, turned)
     cursor.expect("\n")
     parts = [part for part in ENGINE if part != ENGINE_COUNTS or COUNTED in flags]
     texts = [resolved(shipped(part), flags).rstrip("\n") + "\n" for part in parts]

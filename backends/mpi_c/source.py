@@ -26,6 +26,7 @@ from .forms import (
     ORBITS,
     RELAYED,
     ROOTED,
+    TURNED,
     WORDED,
     counted_functions,
     described_forms,
@@ -35,6 +36,7 @@ from .names import comment
 from .rooted import TABLES, Rooted, offsets, shown_roots
 from .scratch import is_counted, slot_shards
 from .tables import Plan, column, tables
+from .turns import folded
 from .words import shape_of
 
 __all__ = [
@@ -130,6 +132,11 @@ class Function:
         return any(shape_of(program.group) is None for program in programs)
 
     @property
+    def turned(self) -> bool:
+        """Whether a rotation that keeps some ranks makes all ranks of few in an algorithm."""
+        return any(isinstance(program, SymmetricProgram) and folded(program) for _, program in self.parts)
+
+    @property
     def is_custom(self) -> bool:
         """Whether the plan lists the shards of each rank."""
         return self.first.collective.kind == CUSTOM
@@ -161,17 +168,18 @@ def template(name: str) -> str:
 
 
 def flags_of(
-    counted: Iterable[bool], relayed: bool = False, width: int = 0, worded: bool = False, rooted: bool = False
+    counted: Iterable[bool], relayed: bool = False, width: int = 0, worded: bool = False, rooted: bool = False,
+    turned: bool = False,
 ) -> tuple[str, ...]:
     """Return the flags of a file of functions: whether each takes counts, and whether any has relays or takes the root.
 
     ``width`` is the most ranks that an algorithm with a group lists, 0 if there is none; ``worded`` says whether such
-    a group is none of vectors.
+    a group is none of vectors, ``turned`` whether a rotation that keeps some ranks makes all of few.
     """
     found = set(counted)
     flags = (
         (COUNTED, True in found), (EVEN, False in found), (RELAYED, relayed), (GROUPED, width > 0), (ORBITS, width > 1),
-        (WORDED, worded), (ROOTED, rooted),
+        (WORDED, worded), (ROOTED, rooted), (TURNED, turned),
     )  # fmt: skip
     return tuple(flag for flag, has in flags if has)
 
@@ -179,7 +187,8 @@ def flags_of(
 def _flags(functions: Sequence[Function]) -> tuple[str, ...]:
     width, worded = max(f.width for f in functions), any(f.worded for f in functions)
     rooted = any(f.rooted for f in functions)
-    return flags_of((f.counted for f in functions), any(f.relays for f in functions), width, worded, rooted)
+    turned = any(f.turned for f in functions)
+    return flags_of((f.counted for f in functions), any(f.relays for f in functions), width, worded, rooted, turned)
 
 
 def relayed_words(members: int) -> str:
@@ -205,7 +214,7 @@ def taken(counted: bool = False, relayed: bool = False, width: int = 0, rooted: 
     rest = ["requests.c", "entry.c", "algorithm.c", *(("rooted_entry.c", "rooted_algorithm.c") if rooted else ())]
     if counted:
         rest += [*(_entry_file(kind.replace("-", "_")) for kind in with_counts), *ENDS]
-    flags = flags_of([False, counted], relayed, width, width > 0, rooted)
+    flags = flags_of([False, counted], relayed, width, width > 0, rooted, width > 1)
     bound = [resolved(template(name), flags) for name in bindings]
     text = "".join([template("head.c"), *_engine(flags), *bound, *(resolved(template(name), flags) for name in rest)])
     text += " ".join(TABLES) if rooted else ""
