@@ -11,7 +11,7 @@ from heapq import heappop, heappush
 
 import numpy as np
 
-from collc.ir.arrays import Array, Columns, distinct, distinct_pairs, fit, lexsort
+from collc.ir.arrays import Array, Columns, distinct, fit, lexsort
 from collc.ir.frozen import frozen
 from collc.ir.opcodes import READS_SRC, WRITES_DST
 from collc.ir.program import INSTRUCTION_COLUMNS, Buffer, Opcode, Program
@@ -21,7 +21,7 @@ from collc.ir.symmetric import SYMMETRIC_KINDS, SymmetricSchedule
 from collc.ir.symmetric_program import SymmetricProgram
 from collc.ir.symmetries import Identity
 
-from ..analysis.hazards import neighbours
+from ..analysis.hazards import needed, neighbours
 
 __all__ = ["lower_messages", "lower_template"]
 
@@ -346,31 +346,22 @@ def _assembled(s: SymmetricSchedule, t: Columns, ends: _Ends, cuts: Array) -> Sy
 def _waits(s: SymmetricSchedule, t: Columns, cuts: Array, block: Array, message: Array) -> tuple[Array, Array]:
     """Return the pairs of messages (later, earlier) of different blocks that access a chunk which one of them writes.
 
-    Only neighbours in the order of all messages at a chunk count, and of the messages of one block only the last. In
-    calls in place the input is part of the output, so both count as one.
+    Only neighbours in the order of all messages at a chunk count, and of the messages of one block only the last, if no
+    earlier message of the later block waits for it. In calls in place the input is part of the output, so both count
+    as one.
     """
     time = np.empty(int(message[-1]) + 1 if len(message) else 0, dtype=np.int64)
     time[message] = t["time"]
     order = inverse(lexsort((np.arange(len(time)), time)))
     location, at, write = _accesses(s, t, cuts, message)
     later, earlier = neighbours(at, location, write, order)
-    return _latest(later, earlier, _block_of(block, message))
+    return needed(_block_of(block, message), later, earlier)
 
 
 def _block_of(block: Array, message: Array) -> Array:
     found = np.zeros(int(message[-1]) + 1 if len(message) else 0, dtype=np.int64)
     found[message] = block
     return found
-
-
-def _latest(later: Array, earlier: Array, block: Array) -> tuple[Array, Array]:
-    """Return the pairs between blocks, sorted, of each earlier block only the latest."""
-    between = block[later] != block[earlier]
-    later, earlier = distinct_pairs(later[between], earlier[between])
-    order = lexsort((earlier, block[earlier], later))
-    later, earlier = later[order], earlier[order]
-    last = np.append((later[1:] != later[:-1]) | (block[earlier][1:] != block[earlier][:-1]), True)[: len(later)]
-    return later[last], earlier[last]
 
 
 def _accesses(s: SymmetricSchedule, t: Columns, cuts: Array, message: Array) -> tuple[Array, Array, Array]:
