@@ -418,7 +418,7 @@ static int peer_of(const struct call *call, int peer)
 #if TURNS
     int kept = algorithm_kept[call->algorithm];
 
-    if (kept >= 0 && peer >= 0)
+    if (algorithm_unit[call->algorithm] > 0 && peer >= 0)
         return (int)turned(call, peer, kept, algorithm_width[call->algorithm] - kept,
                            algorithm_ranks[call->algorithm]);
 #endif /* TURNS */
@@ -437,7 +437,7 @@ static int64_t chunk_of(const struct call *call, int buffer, int64_t chunk)
     if ((algorithm_moves[call->algorithm] >> buffer & 1) == 0)
         return chunk;
 #if TURNS
-    if (algorithm_kept[call->algorithm] >= 0) {
+    if (algorithm_unit[call->algorithm] > 0) {
         int64_t unit = algorithm_unit[call->algorithm];
 
         return turned(call, chunk / unit, algorithm_kept_units[call->algorithm],

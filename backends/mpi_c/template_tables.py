@@ -90,7 +90,7 @@ def template_of(numbers: Numbers, number: int, messages: Program, steps: slice) 
 
 def is_turned(numbers: Numbers, number: int) -> bool:
     """Return whether a rotation that keeps some ranks makes all ranks of an algorithm of those listed."""
-    return "algorithm_kept" in numbers and int(numbers["algorithm_kept"][number]) != -1
+    return "algorithm_kept" in numbers and int(numbers["algorithm_unit"][number]) != 0
 
 
 def turn_sizes(numbers: Numbers) -> dict[str, int]:

@@ -22,8 +22,8 @@ __all__ = ["TITLE", "TURNS", "Folded", "folded", "turn_columns"]
 
 #: the comment before the tables, and their names
 TITLE = (
-    "Rotations of ranks, of algorithms that list those that stay and one box: ranks and units that stay (-1: no such\n"
-    " * rotation), units of a box, chunks of a unit, the first ranks and units; the rank or unit at each place."
+    "Rotations of ranks, of algorithms that list those that stay and one box: ranks and units that stay, units of a\n"
+    " * box, chunks of a unit (0: no rotation), the first of the ranks and units; the rank or unit at each place."
 )
 TURNS = (
     "algorithm_kept", "algorithm_kept_units", "algorithm_box_units", "algorithm_unit", "algorithm_ranks",
@@ -145,7 +145,7 @@ def turn_columns(turnings: list[Turning | None]) -> Columns:
         return known[values.tobytes()]
 
     rows = [
-        (-1, 0, 0, 0, 0, 0) if one is None else (
+        (0,) * len(TURNS[:-1]) if one is None else (
             one.kept, one.kept_units, (len(one.units) - one.kept_units) // one.order, one.unit, first(one.ranks),
             first(one.units),
         ) for one in turnings
