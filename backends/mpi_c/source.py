@@ -168,7 +168,11 @@ def template(name: str) -> str:
 
 
 def flags_of(
-    counted: Iterable[bool], relayed: bool = False, width: int = 0, worded: bool = False, rooted: bool = False,
+    counted: Iterable[bool],
+    relayed: bool = False,
+    width: int = 0,
+    worded: bool = False,
+    rooted: bool = False,
     turned: bool = False,
 ) -> tuple[str, ...]:
     """Return the flags of a file of functions: whether each takes counts, and whether any has relays or takes the root.

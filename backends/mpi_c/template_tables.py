@@ -22,8 +22,18 @@ from .turns import TURNS
 from .word_tables import WordGroup, group_differs, word_group
 
 __all__ = [
-    "ALGORITHM_TABLES", "few_of", "in_all_ranks", "is_template", "listed_ranks", "most_listed", "template_differences",
-    "is_turned", "template_of", "template_shortages", "turn_sizes", "word_sizes",
+    "ALGORITHM_TABLES",
+    "few_of",
+    "in_all_ranks",
+    "is_template",
+    "is_turned",
+    "listed_ranks",
+    "most_listed",
+    "template_differences",
+    "template_of",
+    "template_shortages",
+    "turn_sizes",
+    "word_sizes",
 ]  # fmt: skip
 
 ALGORITHM_TABLES = ("algorithm_group", "algorithm_sizes", "algorithm_moves", "algorithm_shard")
@@ -98,9 +108,7 @@ def turn_sizes(numbers: Numbers) -> dict[str, int]:
     return dict.fromkeys(TURNS[:-1], len(numbers["algorithm_sizes"]))
 
 
-def _turned(
-    numbers: Numbers, number: int, messages: Program, steps: slice, sizes: tuple[int, ...]
-) -> SymmetricProgram:
+def _turned(numbers: Numbers, number: int, messages: Program, steps: slice, sizes: tuple[int, ...]) -> SymmetricProgram:
     """Return the program of all ranks; raise Unreadable for a rotation of other ranks or units."""
     kept, kept_units, box, unit, first, units = (int(numbers[name][number]) for name in TURNS[:-1])
     width, ranks, places = listed_ranks(numbers, number, messages.num_ranks), messages.num_ranks, numbers[TURNS[-1]]
@@ -118,7 +126,10 @@ def _turned(
         raise Unreadable(f"algorithm {number}: {flaw}")
     few = _with_pieces(numbers, messages, Translations((1,)), numbers["step_pieces"][steps])
     seed, moves = few.seed, [buffer for buffer in Buffer if few.moves(buffer)]
-    if sum(1 << b for b in moves) != numbers["algorithm_moves"][number] or few.chunks != numbers["algorithm_shard"][number]:
+    if (
+        sum(1 << b for b in moves) != numbers["algorithm_moves"][number]
+        or few.chunks != numbers["algorithm_shard"][number]
+    ):
         raise Unreadable(f"`algorithm_moves` or `algorithm_shard` of algorithm {number} is not that of its buffers")
     for peer in (seed.send_peer, seed.recv_peer):
         if (peer < -1).any() or (peer >= ranks).any():
@@ -126,7 +137,9 @@ def _turned(
     for end in ("src", "dst"):
         at, count_ = getattr(seed, f"{end}_offset").astype(np.int64), seed.count.astype(np.int64)
         used = seed.uses(end) & np.isin(getattr(seed, f"{end}_buffer"), moves)
-        if (used & ((at < 0) | (count_ < 1) | (at + count_ > chunks) | (at // unit != (at + count_ - 1) // unit))).any():
+        if (
+            used & ((at < 0) | (count_ < 1) | (at + count_ > chunks) | (at // unit != (at + count_ - 1) // unit))
+        ).any():
             raise Unreadable("a step is outside its buffer, or crosses units")
     program, joined = all_images(seed, few.joined, turning, frozenset(moves))
     found = SymmetricProgram(program, Translations((1,)), joined, turning=turning)

@@ -6,8 +6,8 @@ import attrs
 import numpy as np
 
 from collc.ir.arrays import Array, Columns
-from collc.ir.diagnostic import error
 from collc.ir.collective import Collective
+from collc.ir.diagnostic import error
 from collc.ir.program import Buffer, Program
 from collc.ir.ragged import ranges, starts
 from collc.ir.symmetric_program import SymmetricProgram

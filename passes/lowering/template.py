@@ -7,6 +7,7 @@ received by rank j, from u moved by b^-1. In a regular group width is 1: ranks a
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from heapq import heappop, heappush
 
 import numpy as np
@@ -24,6 +25,9 @@ from collc.ir.symmetries import Identity
 from ..analysis.hazards import needed, neighbours
 
 __all__ = ["lower_messages", "lower_template"]
+
+#: instructions whose accesses are sorted together
+_ROWS = 1 << 18
 
 #: kinds of blocks
 _SENDING, _RECEIVING, _LOCAL = 0, 1, 2
@@ -353,9 +357,23 @@ def _waits(s: SymmetricSchedule, t: Columns, cuts: Array, block: Array, message:
     time = np.empty(int(message[-1]) + 1 if len(message) else 0, dtype=np.int64)
     time[message] = t["time"]
     order = inverse(lexsort((np.arange(len(time)), time)))
-    location, at, write = _accesses(s, t, cuts, message)
-    later, earlier = neighbours(at, location, write, order)
-    return needed(_block_of(block, message), later, earlier)
+    of_message, found = _block_of(block, message), [np.zeros((2, 0), dtype=np.int64)]
+    for rows in _by_ranks(t["rank"]):  # ranks have no location in common
+        location, at, write = _accesses(s, {c: values[rows] for c, values in t.items()}, cuts, message[rows])
+        later, earlier = neighbours(at, location, write, order)
+        found.append(np.stack(needed(of_message, later, earlier)))
+    later, earlier = np.concatenate(found, axis=1)
+    return later, earlier
+
+
+def _by_ranks(rank: Array) -> Iterator[slice]:
+    """Yield the rows of some ranks together, up to ``_ROWS`` rows if several; ``rank`` ascends."""
+    ends = np.append(np.flatnonzero(first_of_group(rank)), len(rank)).tolist()
+    begin = 0
+    for end, after in zip(ends[1:], [*ends[2:], -1], strict=True):
+        if after < 0 or after - begin > _ROWS:
+            yield slice(begin, end)
+            begin = end
 
 
 def _block_of(block: Array, message: Array) -> Array:

@@ -114,14 +114,17 @@ def _cycled(image: Array, order: int) -> tuple[Array, Array] | None:
         np.minimum(least, rows[-1], out=least)
     stays = image == rows[0]
     moves = ~stays
-    if not np.array_equal(image[rows[-1]], rows[0]) or (np.bincount(least[moves], minlength=1)[least[moves]] != order).any():
+    if (
+        not np.array_equal(image[rows[-1]], rows[0])
+        or (np.bincount(least[moves], minlength=1)[least[moves]] != order).any()
+    ):
         return None
     first = np.flatnonzero(moves & (least == rows[0]))
     return np.flatnonzero(stays), np.stack([row[first] for row in rows])
 
 
 def _unit(chunk: Array, kept: int, box: int) -> int:
-    """Return the largest number of neighbouring chunks that move together everywhere; ``chunk`` is that at each place."""
+    """Return the most neighbouring chunks that move together everywhere; ``chunk`` has the chunk at each place."""
     most = int(np.gcd(np.gcd(kept, box), len(chunk)))
     for unit in range(most, 1, -1):
         if most % unit == 0:
@@ -225,7 +228,18 @@ class _Moves:
         ranks = len(turning.ranks)
         outward, place = _Ends.of(sender, turning.moved(-out, dst), channel, ranks)
         inward, arrival = _Ends.of(receiver, turning.moved(-into, src), channel, ranks)
-        columns = (src < turning.width, dst < turning.width, step, adds, sender, receiver, sent, received, place, arrival)
+        columns = (
+            src < turning.width,
+            dst < turning.width,
+            step,
+            adds,
+            sender,
+            receiver,
+            sent,
+            received,
+            place,
+            arrival,
+        )
         flat = tuple(column[order] for column in columns)
         return cls._cut((outward, inward), flat, lo[order], hi[order], turning, s.num_steps)
 
@@ -363,9 +377,7 @@ def _assembled(s: Schedule, turning: Turning, moves: _Moves) -> tuple[Program, A
     ), ~first  # fmt: skip
 
 
-def _waits(
-    s: Schedule, turning: Turning, t: Columns, cuts: Array, block: Array, message: Array
-) -> tuple[Array, Array]:
+def _waits(s: Schedule, turning: Turning, t: Columns, cuts: Array, block: Array, message: Array) -> tuple[Array, Array]:
     """Return the pairs of messages (later, earlier) of different blocks that must wait, as the accesses need.
 
     A pair that an earlier message of the block implies is left out. In calls in place the input is part of the output,
@@ -379,9 +391,7 @@ def _waits(
     return needed(block, later, earlier)
 
 
-def _accesses(
-    s: Schedule, turning: Turning, t: Columns, cuts: Array, message: Array
-) -> tuple[Array, Array, Array]:
+def _accesses(s: Schedule, turning: Turning, t: Columns, cuts: Array, message: Array) -> tuple[Array, Array, Array]:
     """Return every access to an atom: message, location, whether it writes.
 
     In place a unit has one location in input and output, and another one in scratch.

@@ -18,8 +18,8 @@ from collc.backends.base import Window
 from collc.backends.mpi_c import MpiC
 from collc.backends.mpi_c.toolchain import Mpi
 from collc.backends.mpi_c.turns import TURNS, folded
-from collc.ir.turning import all_images
 from collc.ir.program import Buffer, Program
+from collc.ir.turning import all_images
 from collc.ir.verify import Report
 
 NET = broken(10, 3, "gpu[3, 1]")

@@ -18,7 +18,8 @@ from collc.passes.lowering.template import lower_messages
 from collc.passes.lowering.turned import lower_turned
 
 NETS = (
-    broken(10, 3, "gpu[3, 1]"), broken(9, 2, "gpu[0, 0]"), broken(12, 3, "gpu[2, 0] -> gpu[2, 1], gpu[2, 1] -> gpu[2, 0]"),
+    broken(10, 3, "gpu[3, 1]"), broken(9, 2, "gpu[0, 0]"),
+    broken(12, 3, "gpu[2, 0] -> gpu[2, 1], gpu[2, 1] -> gpu[2, 0]"),
     broken(17, 2, "gpu[3, 1], gpu[16, 0]"),
 )  # fmt: skip
 
@@ -45,7 +46,13 @@ def test_messages_are_those_of_the_program_that_lists_all(kind: str) -> None:
         batched, seed = program.batched, program.seed
         rows = np.flatnonzero(batched.sends)
         block = batched.block[rows]
-        ends = (seed.block_rank[block], seed.send_peer[block], seed.channel[block], batched.step[rows], batched.count[rows])
+        ends = (
+            seed.block_rank[block],
+            seed.send_peer[block],
+            seed.channel[block],
+            batched.step[rows],
+            batched.count[rows],
+        )
         return sorted(zip(*(column.tolist() for column in ends), strict=True))
 
     assert sent(turned) == sent(listed)
@@ -93,7 +100,8 @@ def test_a_rotation_keeps_places_and_has_inverses(order: int, kept: int, box: in
 @pytest.mark.parametrize(
     ("change", "text"),
     [
-        ({"order": 0}, "no elements"), ({"ranks": [0, 0, 2, 3, 4]}, "once each"), ({"units": [0, 1, 2, 3]}, "once each"),
+        ({"order": 0}, "no elements"), ({"ranks": [0, 0, 2, 3, 4]}, "once each"),
+        ({"units": [0, 1, 2, 3]}, "once each"),
         ({"kept": 2}, "in equal boxes"), ({"unit": 2}, "once each"),
     ],
 )  # fmt: skip
