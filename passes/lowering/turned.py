@@ -14,6 +14,7 @@ import numpy as np
 
 from collc.ir.arrays import Array, Columns, distinct, lexsort
 from collc.ir.frozen import frozen
+from collc.ir.graph.box_rotation import box_rotation
 from collc.ir.group import Translations
 from collc.ir.opcodes import READS_SRC, WRITES_DST
 from collc.ir.placement import channels
@@ -26,7 +27,6 @@ from collc.ir.symmetries import Rotations
 from collc.ir.turning import Turning, all_images
 
 from ..analysis.hazards import needed, neighbours
-from ..synthesis.forest.odd_boxes import odd_boxes
 
 __all__ = ["lower_turned", "turning_of"]
 
@@ -42,9 +42,9 @@ def lower_turned(s: Schedule) -> SymmetricProgram | None:
     """
     if s.collective.kind not in SYMMETRIC_KINDS or not s.collective.is_plain or s.placement is not None:
         return None
-    boxes = odd_boxes(s.topology)
-    turning = None if boxes is None else turning_of(s, boxes.rotation(s.topology))
-    if turning is None:
+    rotation = box_rotation(s.topology)
+    turning = None if rotation is None else turning_of(s, rotation)
+    if turning is None or 2 * turning.width > s.topology.num_ranks:
         return None
     moves = _Moves.of(s, turning)
     if moves.exchange():
