@@ -27,6 +27,7 @@ from .group import Group
 from .program import Buffer, Program
 from .ragged import owners, starts
 from .shown import clipped, counted, shown
+from .turning import Turning
 
 __all__ = ["AnyProgram", "SymmetricProgram"]
 
@@ -46,6 +47,9 @@ class SymmetricProgram(Columnar):
 
     ``fixed`` programs exchange whole vectors: a message has the same place on all ranks. Then offsets are places of the
     vector, and no shard moves. An instruction may have chunks of many shards.
+
+    A program that lists all ranks may have a ``turning``, of which its ranks are images: files then list few ranks. It
+    says nothing that the columns do not say, so it is not compared.
     """
 
     seed: Program
@@ -53,6 +57,7 @@ class SymmetricProgram(Columnar):
     joined: Array = attrs.field(converter=as_column)
     numbering: Array = attrs.field(factory=lambda: np.zeros(0, dtype=np.int64), converter=as_column)
     fixed: bool = False
+    turning: Turning | None = None
 
     SCALARS = ("seed", "group", "fixed")
     COLUMNS = ("joined", "numbering")

@@ -127,7 +127,7 @@ def _differences(one: Decoded, expected: AnyProgram) -> Iterator[str]:
 
 def _shortages(one: Decoded) -> Iterator[str]:
     if isinstance(one.program, SymmetricProgram):
-        return template_shortages(one.program, one.copied, one.slots, one.slot_chunks, one.sends)
+        return template_shortages(one.few or one.program, one.copied, one.slots, one.slot_chunks, one.sends)
     return shortages(one)
 
 

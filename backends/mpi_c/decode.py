@@ -10,7 +10,7 @@ from collc.ir.collective import CUSTOM, CUSTOM_REDUCTION, KINDS, UNEVEN, Collect
 from collc.ir.diagnostic import CollcError
 from collc.ir.program import Opcode, Program
 from collc.ir.ragged import owners, starts
-from collc.ir.symmetric_program import AnyProgram
+from collc.ir.symmetric_program import AnyProgram, SymmetricProgram
 
 from .cursor import Unreadable
 from .numbers import Numbers
@@ -19,10 +19,12 @@ from .reader import PlanRow, SourceText
 from .scratch import is_whole
 from .template_tables import (
     ALGORITHM_TABLES,
+    few_of,
     in_all_ranks,
     is_template,
     listed_ranks,
     template_of,
+    turn_sizes,
     word_sizes,
 )  # fmt: skip
 
@@ -40,7 +42,8 @@ class Decoded:
 
     ``copied`` has for each instruction whether it sends a copy (``ALWAYS``, ``IN_PLACE``). The columns of blocks are
     ``slots``, ``slot_chunks`` and ``sends``. ``first``, ``cell`` and ``held`` are the segments of scratch: the first
-    segment of each rank, the first cell of each segment, and the chunk in it.
+    segment of each rank, the first cell of each segment, and the chunk in it. ``few`` has the ranks of a program that a
+    rotation makes all ranks of; then the other columns are of it.
     """
 
     program: AnyProgram
@@ -52,6 +55,7 @@ class Decoded:
     first: Array
     cell: Array
     held: Array
+    few: SymmetricProgram | None = None
 
     @property
     def plain(self) -> Program:
@@ -110,6 +114,8 @@ def _sized(source: SourceText) -> Numbers:
     if "algorithm_sizes" in found:
         _trim(found, {"group_sizes": int(found["algorithm_sizes"].sum()), "step_pieces": _last(found, "block_steps")})
         _trim(found, dict.fromkeys(piece_columns(found), listed_pieces(found)))
+    if "algorithm_kept" in found:
+        _trim(found, turn_sizes(found))
     if "algorithm_words" in found:
         _trim(found, dict.fromkeys(("algorithm_words", "algorithm_times"), len(found["algorithm_sizes"])))
         _trim(found, word_sizes(found))
@@ -172,6 +178,7 @@ def _algorithm(numbers: Numbers, plan: PlanRow, number: int) -> Decoded:
         whole, int(numbers["algorithm_bytes"][number]), code & ~_OPCODE,
         numbers["block_slots"][blocks], numbers["block_slot_chunks"][blocks], numbers["block_sends"][blocks],
         first - first[0], numbers["segment_cell"][segments], numbers["segment_chunk"][segments],
+        few_of(whole),
     )  # fmt: skip
 
 

@@ -94,6 +94,9 @@ struct call {
 #endif /* ROOTS */
     int algorithm;
     int row;        /* of the tables of ranks: the rank's in the algorithm that carries out the call */
+#if TURNS
+    int turn; /* by how many boxes that row's rank is turned to this one */
+#endif /* TURNS */
     int64_t chunks; /* in which that algorithm cuts the count */
     int64_t count;
     int64_t each, rest; /* of the count: elements of every chunk, and how many chunks have one more */
@@ -384,9 +387,41 @@ static int64_t image_of(const struct call *call, int64_t number)
 }
 
 #endif /* ORBITS */
+#if TURNS
+/* Some algorithms list the ranks that a rotation of boxes keeps, and those of one box. Their ranks, and the units of the
+ * vector, have places: first those that stay, then box after box. Returns the number at the place where this rank has
+ * what the tables have at another one; `list' has the numbers at all places. */
+static int64_t turned(const struct call *call, int64_t place, int64_t kept, int64_t box, int64_t list)
+{
+    int64_t boxes = group_sizes[algorithm_group[call->algorithm]];
+
+    if (place >= kept)
+        place = kept + (place - kept + call->turn * box) % (boxes * box);
+    return turn_places[list + place];
+}
+
+/* Sets the row of a rank, and its turn. */
+static void find_turn(struct call *call)
+{
+    int kept = algorithm_kept[call->algorithm], box = algorithm_width[call->algorithm] - kept, place = 0;
+
+    while (turn_places[algorithm_ranks[call->algorithm] + place] != (uint32_t)call->rank)
+        place++;
+    call->turn = place < kept ? 0 : (place - kept) / box;
+    call->row = algorithm_row[call->algorithm] + (place < kept ? place : kept + (place - kept) % box);
+}
+
+#endif /* TURNS */
 /* A peer of this rank, given the one in the tables. */
 static int peer_of(const struct call *call, int peer)
 {
+#if TURNS
+    int kept = algorithm_kept[call->algorithm];
+
+    if (algorithm_unit[call->algorithm] > 0 && peer >= 0)
+        return (int)turned(call, peer, kept, algorithm_width[call->algorithm] - kept,
+                           algorithm_ranks[call->algorithm]);
+#endif /* TURNS */
 #if ORBITS
     return algorithm_sizes[call->algorithm] > 0 && peer >= 0 ? (int)image_of(call, peer) : peer;
 #else /* ORBITS */
@@ -401,6 +436,15 @@ static int64_t chunk_of(const struct call *call, int buffer, int64_t chunk)
 
     if ((algorithm_moves[call->algorithm] >> buffer & 1) == 0)
         return chunk;
+#if TURNS
+    if (algorithm_unit[call->algorithm] > 0) {
+        int64_t unit = algorithm_unit[call->algorithm];
+
+        return turned(call, chunk / unit, algorithm_kept_units[call->algorithm],
+                      algorithm_box_units[call->algorithm], algorithm_units[call->algorithm])
+            * unit + chunk % unit;
+    }
+#endif /* TURNS */
 #if ORBITS
     return image_of(call, chunk / chunks) * chunks + chunk % chunks;
 #else /* ORBITS */

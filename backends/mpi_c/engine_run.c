@@ -290,6 +290,10 @@ static int arrange(struct operation *it, const struct plan *plan, const void *se
 #if ORBITS
     call->row = algorithm_row[call->algorithm]
         + (algorithm_sizes[call->algorithm] > 0 ? call->rank % algorithm_width[call->algorithm] : call->rank);
+#if TURNS
+    if (algorithm_unit[call->algorithm] > 0)
+        find_turn(call);
+#endif /* TURNS */
 #else /* ORBITS */
     call->row = algorithm_row[call->algorithm] + (algorithm_sizes[call->algorithm] > 0 ? 0 : call->rank);
 #endif /* ORBITS */

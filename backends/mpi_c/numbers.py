@@ -9,6 +9,8 @@ from collc.ir.arrays import Array, fit
 from .cursor import Cursor
 from .rooted import TABLES as ROOT_TABLES
 from .rooted import TITLE as ROOTS
+from .turns import TITLE as ROTATIONS
+from .turns import TURNS
 
 __all__ = ["Numbers", "read_table", "read_tables"]
 #: tables by name, as 64-bit integers
@@ -116,6 +118,8 @@ def read_tables(cursor: Cursor) -> tuple[int, Numbers]:
             found |= {name: read_table(cursor, name, "") for name in _WORDED[1]}
         if cursor.accept(f"\n/* {_WIDTHS[0]} */\n"):
             found[_WIDTHS[1]] = read_table(cursor, _WIDTHS[1], "")
+        if cursor.accept(f"\n/* {ROTATIONS} */\n"):
+            found |= {name: read_table(cursor, name, "") for name in TURNS}
     if cursor.accept(f"\n/* {ROOTS} */\n"):
         found |= {name: read_table(cursor, name, "") for name in ROOT_TABLES}
     return int(channels[1]), found

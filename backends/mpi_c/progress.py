@@ -60,12 +60,12 @@ def allowance(program: Program) -> Allowance:
     return _combine([plain, _Execution(program, True, frozenset(plain.copied)).run()], plain.copied)
 
 
-def messages_allowance(program: SymmetricProgram) -> Allowance:
+def messages_allowance(program: SymmetricProgram, copied: frozenset[int] = frozenset()) -> Allowance:
     """Return the same for the messages of the first ranks of a symmetric program; their images need the same.
 
-    A message of several runs is sent from a slot and arrives in one.
+    A message of several runs is sent from a slot and arrives in one. The messages ``copied`` send copies in any case.
     """
-    plain = _OfRuns(program, False, frozenset()).run()
+    plain = _OfRuns(program, False, copied).run()
     if program.collective.kind not in _OVERLAID:
         return _combine([plain], plain.copied)
     return _combine([plain, _OfRuns(program, True, frozenset(plain.copied)).run()], plain.copied)
@@ -103,6 +103,7 @@ class _Execution:
         self.waiting: dict[int, list[int]] = {}
         self.flying: list[dict[int, tuple[int, int, int]]] = [{} for _ in range(program.num_ranks)]
         self.stalled: list[set[int]] = [set() for _ in range(program.num_ranks)]
+        self.watching: dict[int, list[int]] = {}  # by a send in flight, the blocks that cannot go on before it ends
         self.in_slot, self.sending = [0] * program.num_blocks, [0] * program.num_blocks
         self._first_allowance()
 
@@ -188,8 +189,8 @@ class _Execution:
             if not self.done[d]:
                 self.waiting.setdefault(d, []).append(b)
                 return False
-        if self._obstacle(i, b):
-            self.stalled[self.rank[b]].add(b)
+        if obstacle := self._obstacle(i, b):
+            self._stall(i, b, obstacle == "read")
             return False
         self.in_slot[b] += self.takes_slot[i]
         if not self.receives[i]:
@@ -202,10 +203,16 @@ class _Execution:
 
     def _complete(self, i: int, b: int, woken: list[int]) -> bool:
         if self._is_write_blocked(i, b):
-            self.stalled[self.rank[b]].add(b)
+            self._stall(i, b, True)
             return False
         self._hand_over(i, b, woken)
         return True
+
+    def _stall(self, i: int, b: int, is_read: bool) -> None:
+        """Note that a block waits for its own sends or, if its dst is read, for the first of the sends that read it."""
+        self.stalled[self.rank[b]].add(b)
+        if is_read:
+            self.watching.setdefault(self._in_the_way(i, b)[0], []).append(b)
 
     def _is_write_blocked(self, i: int, b: int) -> bool:
         writes = self.writes[i] and self.lands_in_slot[i]
@@ -233,8 +240,10 @@ class _Execution:
             self.flying[self.rank[sender]].pop(send, None)
             self.phase[receiver] = _ARRIVED
             woken.append(receiver)
-            woken += sorted(self.stalled[self.rank[sender]])
-            self.stalled[self.rank[sender]].clear()
+            stalled = self.stalled[self.rank[sender]]
+            freed = sorted(stalled.intersection((sender, *self.watching.pop(send, ()))))
+            stalled.difference_update(freed)
+            woken += freed
 
     def _allow_more(self) -> list[int]:
         """Give stalled blocks what they lack, or free one write by copies of sends; return the blocks that continue."""

@@ -213,8 +213,8 @@ def rest_of_source(cursor: Cursor, prefix: str | None, visibility: str) -> Sourc
     cursor.expect("\n")
     channels, numbers = read_tables(cursor)
     counted, rooted = (one.kind is not None for one in declared), any(one.rooted for one in declared)
-    width, shared = most_listed(numbers), "piece_src" in numbers
-    flags = flags_of(counted, relayed, width, "algorithm_words" in numbers, rooted, shared)
+    worded, shared, turned = "algorithm_words" in numbers, "piece_src" in numbers, "algorithm_kept" in numbers
+    flags = flags_of(counted, relayed, most_listed(numbers), worded, rooted, shared, turned)
     cursor.expect("\n")
     parts = [part for part in ENGINE if part != ENGINE_COUNTS or COUNTED in flags]
     texts = [resolved(shipped(part), flags).rstrip("\n") + "\n" for part in parts]

@@ -27,6 +27,7 @@ from .forms import (
     RELAYED,
     ROOTED,
     SHARED,
+    TURNED,
     WORDED,
     counted_functions,
     described_forms,
@@ -37,6 +38,7 @@ from .rooted import TABLES, Rooted, offsets, shown_roots
 from .scratch import is_counted, slot_shards
 from .shared_pieces import shares
 from .tables import Plan, column, tables
+from .turns import folded
 from .words import shape_of
 
 __all__ = [
@@ -132,6 +134,11 @@ class Function:
         return any(shape_of(program.group) is None for program in programs)
 
     @property
+    def turned(self) -> bool:
+        """Whether a rotation that keeps some ranks makes all ranks of few in an algorithm."""
+        return any(isinstance(program, SymmetricProgram) and folded(program) for _, program in self.parts)
+
+    @property
     def is_custom(self) -> bool:
         """Whether the plan lists the shards of each rank."""
         return self.first.collective.kind == CUSTOM
@@ -164,25 +171,27 @@ def template(name: str) -> str:
 
 def flags_of(
     counted: Iterable[bool], relayed: bool = False, width: int = 0, worded: bool = False, rooted: bool = False,
-    shared: bool = False,
+    shared: bool = False, turned: bool = False,
 ) -> tuple[str, ...]:  # fmt: skip
     """Return the flags of a file of functions: whether each takes counts, and whether any has relays or takes the root.
 
     ``width`` is the most ranks that an algorithm with a group lists, 0 if there is none; ``worded`` says whether such
-    a group is none of vectors; ``shared`` whether both ends of messages share lists of pieces.
+    a group is none of vectors, ``shared`` whether both ends of messages share lists of pieces, ``turned`` whether a
+    rotation that keeps some ranks makes all of few.
     """
     found = set(counted)
     flags = (
         (COUNTED, True in found), (EVEN, False in found), (RELAYED, relayed), (GROUPED, width > 0), (ORBITS, width > 1),
-        (WORDED, worded), (ROOTED, rooted), (SHARED, shared),
+        (WORDED, worded), (ROOTED, rooted), (SHARED, shared), (TURNED, turned),
     )  # fmt: skip
     return tuple(flag for flag, has in flags if has)
 
 
 def _flags(functions: Sequence[Function]) -> tuple[str, ...]:
     width, worded = max(f.width for f in functions), any(f.worded for f in functions)
-    rooted, shared = any(f.rooted for f in functions), any(shares(program) for f in functions for _, program in f.parts)
-    return flags_of((f.counted for f in functions), any(f.relays for f in functions), width, worded, rooted, shared)
+    rooted, turned = any(f.rooted for f in functions), any(f.turned for f in functions)
+    shared, counted = any(shares(program) for f in functions for _, program in f.parts), [f.counted for f in functions]
+    return flags_of(counted, any(f.relays for f in functions), width, worded, rooted, shared, turned)
 
 
 def relayed_words(members: int) -> str:

@@ -27,9 +27,12 @@ from .templates import (
     GroupTables,
     algorithm_columns,
     messages_of,
+    messages_of_few,
     shards_in_scratch,
     word_columns,
 )
+from .turns import TITLE as TURNS_TITLE
+from .turns import folded, turn_columns
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -142,6 +145,9 @@ def _groups(ready: Sequence[_Ready], pieces: str) -> tuple[str, dict[str, Array]
         found["algorithm_width"] = _listed(widths)
         title = "Ranks that the algorithms of groups list, one of every orbit; 1 is rank 0 only."
         parts.append(f"/* {title} */\n" + column("algorithm_width", widths))
+    if turns := turn_columns([one.group.turning for one in ready]):
+        found |= {name: _listed(values) for name, values in turns.items()}
+        parts.append(f"/* {TURNS_TITLE} */\n" + "".join(column(name, values) for name, values in turns.items()))
     return "\n".join(parts), found
 
 
@@ -196,6 +202,12 @@ class _Ready:
     @classmethod
     def of(cls, program: AnyProgram, shared: bool) -> _Ready:
         twice = not adds_once(program)
+        few = folded(program) if isinstance(program, SymmetricProgram) else None
+        if few is not None:
+            group, messages, allowed = GroupTables.of_few(few), messages_of_few(few), few.allowance()
+            _require_channels(messages)
+            segments = shards_in_scratch(few.few, group.width)
+            return cls(messages, program.collective, segments, allowed, twice, group, pieces_of(few.few))
         if isinstance(program, SymmetricProgram):
             group, messages, allowed = GroupTables.of(program), messages_of(program), messages_allowance(program)
             _require_channels(messages)

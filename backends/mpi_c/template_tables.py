@@ -12,16 +12,18 @@ from collc.ir.arrays import Array
 from collc.ir.group import Group, Translations
 from collc.ir.program import Buffer, Opcode, Program
 from collc.ir.ragged import first_of_group, owners, starts
-from collc.ir.symmetric_program import SymmetricProgram
+from collc.ir.symmetric_program import AnyProgram, SymmetricProgram
+from collc.ir.turning import Turning, all_images
 
 from .cursor import Unreadable
 from .numbers import Numbers
 from .piece_tables import runs_of
+from .turns import TURNS
 from .word_tables import WordGroup, group_differs, word_group
 
 __all__ = [
-    "ALGORITHM_TABLES", "in_all_ranks", "is_template", "listed_ranks", "most_listed", "segment_differences",
-    "template_differences", "template_of", "template_shortages", "word_sizes",
+    "ALGORITHM_TABLES", "few_of", "in_all_ranks", "is_template", "is_turned", "listed_ranks", "most_listed",
+    "segment_differences", "template_differences", "template_of", "template_shortages", "turn_sizes", "word_sizes",
 ]  # fmt: skip
 
 ALGORITHM_TABLES = ("algorithm_group", "algorithm_sizes", "algorithm_moves", "algorithm_shard")
@@ -74,6 +76,8 @@ def template_of(numbers: Numbers, number: int, messages: Program, steps: slice) 
         raise Unreadable("`algorithm_group` does not count the sizes of the groups")
     sizes, ranks = tuple(numbers["group_sizes"][first : first + size].tolist()), messages.num_ranks
     width = listed_ranks(numbers, number, ranks)
+    if is_turned(numbers, number):
+        return _turned(numbers, number, messages, steps, sizes)
     if min(sizes) < 1 or prod(sizes) * width != ranks:
         raise Unreadable(f"the group of sizes {sizes} of algorithm {number} does not move {width} of {ranks} ranks")
     group = _worded(numbers, number, sizes) if has_words(numbers, number) else Translations(sizes)
@@ -84,6 +88,61 @@ def template_of(numbers: Numbers, number: int, messages: Program, steps: slice) 
     if moves != numbers["algorithm_moves"][number] or messages.chunks != numbers["algorithm_shard"][number]:
         raise Unreadable(f"`algorithm_moves` or `algorithm_shard` of algorithm {number} is not that of its buffers")
     return program
+
+
+def is_turned(numbers: Numbers, number: int) -> bool:
+    """Return whether a rotation that keeps some ranks makes all ranks of an algorithm of those listed."""
+    return "algorithm_kept" in numbers and int(numbers["algorithm_unit"][number]) != 0
+
+
+def turn_sizes(numbers: Numbers) -> dict[str, int]:
+    """Return the sizes that the tables of rotations must have, but for the list of places."""
+    return dict.fromkeys(TURNS[:-1], len(numbers["algorithm_sizes"]))
+
+
+def _turned(numbers: Numbers, number: int, messages: Program, steps: slice, sizes: tuple[int, ...]) -> SymmetricProgram:
+    """Return the program of all ranks; raise Unreadable for a rotation of other ranks or units."""
+    kept, kept_units, box, unit, first, units = (int(numbers[name][number]) for name in TURNS[:-1])
+    width, ranks, places = listed_ranks(numbers, number, messages.num_ranks), messages.num_ranks, numbers[TURNS[-1]]
+    if len(sizes) != 1 or has_words(numbers, number) or not 0 <= kept < width:
+        raise Unreadable(f"the group of algorithm {number} is no rotation of boxes")
+    order, chunks = sizes[0], messages.collective.num_shards * messages.chunks
+    count = kept_units + box * order
+    whole = 0 <= first <= len(places) - ranks and 0 <= units and 0 <= kept_units <= count <= len(places) - units
+    if order < 1 or kept + (width - kept) * order != ranks or unit < 1 or count * unit != chunks or not whole:
+        raise Unreadable(f"the rotation of algorithm {number} does not move its {ranks} ranks and {chunks} chunks")
+    turning = Turning(
+        order, kept, kept_units, unit, places[first : first + ranks], places[units : units + count]
+    )  # fmt: skip
+    if flaw := turning.flaw(ranks, chunks):
+        raise Unreadable(f"algorithm {number}: {flaw}")
+    few = _with_pieces(numbers, messages, Translations((1,)), numbers["step_pieces"][steps])
+    seed, moves = few.seed, [buffer for buffer in Buffer if few.moves(buffer)]
+    if (
+        sum(1 << b for b in moves) != numbers["algorithm_moves"][number]
+        or few.chunks != numbers["algorithm_shard"][number]
+    ):
+        raise Unreadable(f"`algorithm_moves` or `algorithm_shard` of algorithm {number} is not that of its buffers")
+    for peer in (seed.send_peer, seed.recv_peer):
+        if (peer < -1).any() or (peer >= ranks).any():
+            raise Unreadable("a block has a peer that there is not")
+    for end in ("src", "dst"):
+        at, count_ = getattr(seed, f"{end}_offset").astype(np.int64), seed.count.astype(np.int64)
+        used = seed.uses(end) & np.isin(getattr(seed, f"{end}_buffer"), moves)
+        if (
+            used & ((at < 0) | (count_ < 1) | (at + count_ > chunks) | (at // unit != (at + count_ - 1) // unit))
+        ).any():
+            raise Unreadable("a step is outside its buffer, or crosses units")
+    program, joined = all_images(seed, few.joined, turning, frozenset(moves))
+    found = SymmetricProgram(program, Translations((1,)), joined, turning=turning)
+    found.found["few"] = few
+    return found
+
+
+def few_of(program: AnyProgram) -> SymmetricProgram | None:
+    """Return the program of the listed ranks of a program that :func:`template_of` has returned; None if all are."""
+    few: SymmetricProgram | None = program.found.get("few") if isinstance(program, SymmetricProgram) else None
+    return few
 
 
 def has_words(numbers: Numbers, number: int) -> bool:

@@ -6,16 +6,19 @@ import attrs
 import numpy as np
 
 from collc.ir.arrays import Array, Columns
+from collc.ir.collective import Collective
 from collc.ir.diagnostic import error
 from collc.ir.program import Buffer, Program
 from collc.ir.ragged import starts
 from collc.ir.symmetric_program import SymmetricProgram
+from collc.ir.turning import Turning
 
 from .scratch import Segments, is_whole
+from .turns import Folded
 from .words import NO_WORDS, Words, shape_of, words_of
 
 __all__ = [
-    "GroupTables", "algorithm_columns", "messages_of", "shards_in_scratch", "word_columns",
+    "GroupTables", "algorithm_columns", "messages_of", "messages_of_few", "shards_in_scratch", "word_columns",
 ]  # fmt: skip
 
 
@@ -24,7 +27,7 @@ class GroupTables:
     """The group of one algorithm: sizes of the vectors, bits of the buffers that it moves, chunks of a shard, and the
     number of ranks listed.
 
-    A group that is none of vectors has its order as the only size, and ``words``.
+    A group that is none of vectors has its order as the only size, and ``words``; so has a rotation, ``turning``.
     """
 
     sizes: tuple[int, ...] = ()
@@ -32,6 +35,7 @@ class GroupTables:
     shard: int = 1
     width: int = 1
     words: Words = attrs.field(default=NO_WORDS, eq=False)
+    turning: Turning | None = attrs.field(default=None, eq=False)
 
     @classmethod
     def of(cls, program: SymmetricProgram) -> GroupTables:
@@ -41,6 +45,13 @@ class GroupTables:
         if shape is not None:
             return cls(shape, moves, program.chunks, program.width)
         return cls((program.group.order,), moves, program.chunks, program.width, words_of(program.group))
+
+    @classmethod
+    def of_few(cls, folded: Folded) -> GroupTables:
+        """Return the tables of a program whose ranks are images of a few."""
+        program, turning = folded.whole, folded.turning
+        moves = sum(1 << buffer for buffer in Buffer if program.moves(buffer))
+        return cls((turning.order,), moves, program.chunks, turning.width, turning=turning)
 
 
 def algorithm_columns(groups: list[GroupTables]) -> Columns:
@@ -91,19 +102,26 @@ def messages_of(program: SymmetricProgram) -> Program:
     )
 
 
+def messages_of_few(folded: Folded) -> Program:
+    """Return the messages of the listed ranks of a rotation as instructions, in a program of these ranks."""
+    width, found = folded.turning.width, messages_of(folded.few)
+    return attrs.evolve(found, collective=Collective("allreduce", width), scratch=found.scratch[:width])
+
+
 def _alone(program: SymmetricProgram) -> Array:
     alone: Array = np.diff(program.message_start) == 1
     return alone
 
 
-def shards_in_scratch(program: SymmetricProgram) -> Segments:
+def shards_in_scratch(program: SymmetricProgram, listed: int | None = None) -> Segments:
     """Return the segments of the first ranks' scratch, which has whole shards, one after the other.
 
     A call has the count of a shard. So shards lie side by side like the blocks of a buffer, and are one segment.
+    ``listed`` is the number of first ranks, if it is not the program's width.
 
     Raises C0704 if chunks of a shard differ in size between ranks, as those of a vector with one count do.
     """
-    cells = program.seed.scratch[: program.width].astype(np.int64)
+    cells = program.seed.scratch[: program.width if listed is None else listed].astype(np.int64)
     if cells.any() and is_whole(program.collective):
         raise error("C0704", f"a template of `{program.collective.name}` with scratch cannot be a C file")
     used = cells > 0

@@ -24,6 +24,7 @@ from ..ranges import Range
 from .gathering import Ends, gathered, grouped
 from .joining import LOCAL, RECEIVING, SENDING, join_messages
 from .template import lower_messages, lower_template
+from .turned import lower_turned
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -104,7 +105,7 @@ class Lower(Pass):
             ir = ir.unfold()
         _require_plain(ir)
         if self.listed is not None and len(ir) > self.listed and _joins(ir):
-            program = lower_messages(ir)
+            program = lower_turned(ir) or lower_messages(ir)
             if program is not None:
                 return program
         known = None if self.join or self.aside else ir.found.get(INSTRUCTIONS)

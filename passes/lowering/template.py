@@ -7,13 +7,14 @@ received by rank j, from u moved by b^-1. In a regular group width is 1: ranks a
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from heapq import heappop, heappush
 
 import attrs
 import numpy as np
 
 from collc.ir.acting import Acting
-from collc.ir.arrays import Array, Columns, distinct, distinct_pairs, fit, lexsort, numbered
+from collc.ir.arrays import Array, Columns, distinct, fit, lexsort, numbered
 from collc.ir.frozen import frozen
 from collc.ir.opcodes import READS_SRC, WRITES_DST
 from collc.ir.program import INSTRUCTION_COLUMNS, Buffer, Opcode, Program
@@ -23,9 +24,12 @@ from collc.ir.symmetric import TEMPLATE_KINDS, SymmetricSchedule
 from collc.ir.symmetric_program import SymmetricProgram
 from collc.ir.symmetries import Identity
 
-from ..analysis.hazards import neighbours
+from ..analysis.hazards import needed, neighbours
 
 __all__ = ["lower_messages", "lower_template"]
+
+#: instructions whose accesses are sorted together
+_ROWS = 1 << 18
 
 #: kinds of blocks
 _SENDING, _RECEIVING, _LOCAL = 0, 1, 2
@@ -504,31 +508,36 @@ def _assembled(s: SymmetricSchedule, t: Columns, ends: _Ends, *, fixed: int = 0)
 def _waits(s: SymmetricSchedule, t: Columns, block: Array, message: Array) -> tuple[Array, Array]:
     """Return the pairs of messages (later, earlier) of different blocks that access a chunk which one of them writes.
 
-    Only neighbours in the order of all messages at a chunk count, and of the messages of one block only the last. In
-    calls in place the input is part of the output, so both count as one.
+    Only neighbours in the order of all messages at a chunk count, and of the messages of one block only the last, if no
+    earlier message of the later block waits for it. In calls in place the input is part of the output, so both count
+    as one.
     """
     time = np.empty(int(message[-1]) + 1 if len(message) else 0, dtype=np.int64)
     time[message] = t["time"]
     order = inverse(lexsort((np.arange(len(time)), time)))
-    location, at, write = _accesses(s, t, message)
-    later, earlier = neighbours(at, location, write, order)
-    return _latest(later, earlier, _block_of(block, message))
+    of_message, found = _block_of(block, message), [np.zeros((2, 0), dtype=np.int64)]
+    for rows in _by_ranks(t["rank"]):  # ranks have no location in common
+        location, at, write = _accesses(s, {c: values[rows] for c, values in t.items()}, message[rows])
+        later, earlier = neighbours(at, location, write, order)
+        found.append(np.stack(needed(of_message, later, earlier)))
+    later, earlier = np.concatenate(found, axis=1)
+    return later, earlier
+
+
+def _by_ranks(rank: Array) -> Iterator[slice]:
+    """Yield the rows of some ranks together, up to ``_ROWS`` rows if several; ``rank`` ascends."""
+    ends = np.append(np.flatnonzero(first_of_group(rank)), len(rank)).tolist()
+    begin = 0
+    for end, after in zip(ends[1:], [*ends[2:], -1], strict=True):
+        if after < 0 or after - begin > _ROWS:
+            yield slice(begin, end)
+            begin = end
 
 
 def _block_of(block: Array, message: Array) -> Array:
     found = np.zeros(int(message[-1]) + 1 if len(message) else 0, dtype=np.int64)
     found[message] = block
     return found
-
-
-def _latest(later: Array, earlier: Array, block: Array) -> tuple[Array, Array]:
-    """Return the pairs between blocks, sorted, of each earlier block only the latest."""
-    between = block[later] != block[earlier]
-    later, earlier = distinct_pairs(later[between], earlier[between])
-    order = lexsort((earlier, block[earlier], later))
-    later, earlier = later[order], earlier[order]
-    last = np.append((later[1:] != later[:-1]) | (block[earlier][1:] != block[earlier][:-1]), True)[: len(later)]
-    return later[last], earlier[last]
 
 
 def _accesses(s: SymmetricSchedule, t: Columns, message: Array) -> tuple[Array, Array, Array]:

@@ -7,11 +7,13 @@ from fractions import Fraction
 import attrs
 import numpy as np
 
+from collc.ir.arrays import Array, distinct, times
 from collc.ir.costs.cost import DEFAULT_ALPHA, unit_seconds
 from collc.ir.costs.pieces import USUAL_SIZE
 from collc.ir.progress import progress
 from collc.ir.ragged import owners
 from collc.ir.schedule import Schedule
+from collc.ir.topology import Topology
 
 __all__ = ["best_rounding", "numbers_to_try", "round_parts", "time_per_byte", "time_with_messages"]
 
@@ -27,37 +29,89 @@ def round_parts(schedule: Schedule, chunks: int) -> Schedule:
     the roundings of different shards do not all load the same link. 0 stays 0, and 1 becomes ``chunks``. The map is
     monotone, so parts that covered an interval cover its image.
     """
-    parts, count = int(schedule.parts), schedule.collective.num_shards
-    kind = object if parts * max(chunks, 1) * count >= 2**61 else np.int64  # Python's integers do not overflow
-    shard = schedule.shard.astype(kind)
-    offset = (shard * 7) % count if count > 1 else shard * 0  # in units of 1/count
+    return _Ends.of(schedule).rounded(schedule, chunks)
 
-    def image(ends: np.ndarray) -> np.ndarray:
+
+@attrs.frozen(eq=False)
+class _Ends:
+    """The different ends of the parts of a schedule: the shard and the place of each, and which ends each row has.
+
+    Many rows move the same part, each over another route: rounding is done once for each end.
+    """
+
+    shard: Array
+    place: Array
+    lo: Array
+    hi: Array
+
+    @classmethod
+    def of(cls, schedule: Schedule) -> _Ends:
+        shard, parts = schedule.shard.astype(np.int64), int(schedule.parts)
+        if (int(shard.max(initial=0)) + 1) * (parts + 1) >= 2**62:
+            rows = np.arange(len(shard))
+            ends = np.concatenate([schedule.lo, schedule.hi]).astype(np.int64)
+            return cls(np.tile(shard, 2), ends, rows, rows + len(shard))
+        key = [shard * (parts + 1) + ends for ends in (schedule.lo, schedule.hi)]
+        named = np.union1d(*(distinct(one) for one in key))
+        lo, hi = (np.searchsorted(named, one) for one in key)
+        return cls(*np.divmod(named, parts + 1), lo, hi)
+
+    def images(self, schedule: Schedule, chunks: int) -> tuple[Array, Array]:
+        """Return the rounded ends of all rows."""
+        parts, count = int(schedule.parts), schedule.collective.num_shards
+        kind = object if parts * max(chunks, 1) * count >= 2**61 else np.int64  # Python's integers do not overflow
+        shard, ends = self.shard.astype(kind), self.place
+        offset = (shard * 7) % count if count > 1 else shard * 0  # in units of 1/count
         inner = (ends.astype(kind) * (chunks * count) + offset * parts) // (parts * count)
         rounded = np.minimum(inner, chunks).astype(np.int64)
-        return np.where(ends == 0, 0, np.where(ends == parts, chunks, rounded))
+        found = np.where(ends == 0, 0, np.where(ends == parts, chunks, rounded))
+        return found.take(self.lo), found.take(self.hi)
 
-    lo, hi = image(schedule.lo), image(schedule.hi)
-    kept = attrs.evolve(schedule, parts=chunks, lo=lo, hi=hi, discrete=True)
-    return kept.rows(np.flatnonzero(lo < hi))
+    def rounded(self, schedule: Schedule, chunks: int) -> Schedule:
+        """Return the schedule of :func:`round_parts`."""
+        lo, hi = self.images(schedule, chunks)
+        kept = attrs.evolve(schedule, parts=chunks, lo=lo, hi=hi, discrete=True)
+        return kept.rows(np.flatnonzero(lo < hi))
+
+
+@attrs.frozen(eq=False)
+class _Crossed:
+    """The links that rows cross: the row, and the number of the link in the loads of all steps."""
+
+    row: Array
+    load: Array
+
+    @classmethod
+    def of(cls, schedule: Schedule) -> _Crossed:
+        row = owners(schedule.routes.lengths[schedule.route])
+        link = schedule.routes.links[schedule.routes.places(schedule.route)]
+        return cls(row, schedule.step.astype(np.int64)[row] * schedule.topology.num_links + link)
+
+    def time(self, schedule: Schedule, amount: Array, vector: int) -> Fraction:
+        """Return the time per byte of rows that move such amounts of a vector, in chunks."""
+        size = schedule.num_steps * schedule.topology.num_links
+        if len(amount) and int(amount.max()) * len(amount) < 2**53:  # all sums are exact
+            load = np.bincount(self.load, weights=amount[self.row], minlength=size).astype(np.int64)
+        else:
+            load = np.zeros(size, dtype=amount.dtype)
+            np.add.at(load, self.load, amount[self.row])
+        return _time(schedule.topology, load.reshape(schedule.num_steps, schedule.topology.num_links)) / vector
 
 
 def time_per_byte(schedule: Schedule) -> Fraction:
     """Return the bandwidth time per byte of M, the same as :func:`~collc.ir.costs.cost.cost` computes."""
-    topology, routes = schedule.topology, schedule.routes
-    amount = schedule.amount
-    row = owners(routes.lengths[schedule.route])
-    link = routes.links[routes.places(schedule.route)]
-    load = np.zeros((schedule.num_steps, topology.num_links), dtype=amount.dtype)
-    np.add.at(load, (schedule.step[row], link), amount[row])
+    return _Crossed.of(schedule).time(schedule, schedule.amount, schedule.vector)
+
+
+def _time(topology: Topology, load: Array) -> Fraction:
+    """Return the time of loads of links, shape (steps, links)."""
     most = [load[:, topology.link_class == k].max(axis=1, initial=0).tolist() for k in range(len(topology.classes))]
     speeds = [kind.bandwidth for kind in topology.classes]
-    total = sum(
+    return sum(
         (max(Fraction(amount) / speed for amount, speed in zip(step, speeds, strict=True))
          for step in zip(*most, strict=True)),
         Fraction(0),
     )  # fmt: skip
-    return total / schedule.vector
 
 
 def best_rounding(schedule: Schedule, most: int, longest: int | None = None) -> tuple[Schedule, int]:
@@ -67,15 +121,21 @@ def best_rounding(schedule: Schedule, most: int, longest: int | None = None) -> 
     With ``longest``, a message of more chunks is several, and each further one costs a latency.
     """
     numbers = numbers_to_try(schedule, most)
-    best: tuple[Fraction, Schedule] | None = None
+    ends, crossed = _Ends.of(schedule), _Crossed.of(schedule)
+    best: tuple[Fraction, int] | None = None
     for number, chunks in enumerate(numbers):
         progress("trying numbers of chunks", number, len(numbers))
-        rounded = round_parts(schedule, chunks)
-        time = time_with_messages(rounded, longest)
+        if longest is None:
+            lo, hi = ends.images(schedule, chunks)
+            c, amount = schedule.collective, hi - lo
+            amount = amount if c.weights is None else times(amount, c.weight[schedule.shard])
+            time = crossed.time(schedule, amount, chunks * c.whole)
+        else:
+            time = time_with_messages(ends.rounded(schedule, chunks), longest)
         if best is None or time < best[0]:
-            best = time, rounded
+            best = time, chunks
     assert best is not None
-    return best[1], len(numbers)
+    return ends.rounded(schedule, best[1]), len(numbers)
 
 
 def time_with_messages(schedule: Schedule, longest: int | None) -> Fraction:

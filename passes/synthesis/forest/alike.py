@@ -19,6 +19,7 @@ import numpy as np
 from collc.ir.arrays import Array
 from collc.ir.costs.cost import link_loads
 from collc.ir.diagnostic import CollcError
+from collc.ir.graph.box_rotation import parts_without
 from collc.ir.schedule import Routes
 from collc.ir.symmetries import Rotations
 from collc.ir.topology import Topology
@@ -27,7 +28,7 @@ from .halves import Half, packed_half
 from .optimum import choose
 from .routes import Routed
 
-__all__ = ["Alike", "box_seed", "box_trees", "boxes_alike", "loads_of", "nodes_alike", "parts_without", "to_fabric"]
+__all__ = ["Alike", "box_seed", "box_trees", "boxes_alike", "loads_of", "nodes_alike", "to_fabric"]
 
 _MOST_OF_A_BOX = 8  # trees a rank in a box, besides the number that its optimum needs
 
@@ -94,25 +95,6 @@ def nodes_alike(topology: Topology, fabric: Sequence[int]) -> tuple[Array, int, 
     generator[nodes] = np.roll(nodes, -1, axis=0)
     rotation = Rotations(topology, generator)
     return None if any(True for _ in rotation.flaws()) else (nodes, size, rotation)
-
-
-def parts_without(topology: Topology, fabric: Sequence[int]) -> list[list[int]]:
-    """Return the nodes of each part that the network falls into without its fabric, by their least nodes."""
-    around: list[list[int]] = [[] for _ in range(topology.num_nodes)]
-    for tail, head in zip(topology.src.tolist(), topology.dst.tolist(), strict=True):
-        around[tail].append(head)
-        around[head].append(tail)
-    seen, parts = set(fabric), list[list[int]]()
-    for node in range(topology.num_nodes):
-        if node not in seen:
-            part = [node]
-            seen.add(node)
-            for one in part:
-                fresh = set(around[one]) - seen
-                seen |= fresh
-                part += fresh
-            parts.append(sorted(part))
-    return parts
 
 
 def to_fabric(

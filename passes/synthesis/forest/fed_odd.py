@@ -19,11 +19,11 @@ import numpy as np
 
 from collc.ir.arrays import Array, lexsort
 from collc.ir.diagnostic import CollcError
+from collc.ir.graph.box_rotation import parts_without
 from collc.ir.ragged import group_starts
 from collc.ir.schedule import Routes
 from collc.ir.topology import Topology
 
-from .alike import parts_without
 from .capacities import flow_network
 from .fed_boxes import Entry, Part, by_value, part_of
 from .halves import Half

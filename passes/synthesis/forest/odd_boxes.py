@@ -11,12 +11,13 @@ from collections.abc import Sequence
 import attrs
 import numpy as np
 
-from collc.ir.arrays import Array, lexsort
-from collc.ir.ragged import group_starts, inverse
+from collc.ir.arrays import Array
+from collc.ir.graph.box_rotation import kinds_of_parts, parts_without
+from collc.ir.ragged import inverse
 from collc.ir.symmetries import Rotations
 from collc.ir.topology import Topology
 
-from .alike import Alike, parts_without, to_fabric
+from .alike import Alike, to_fabric
 
 __all__ = ["OddBoxes", "odd_boxes"]
 
@@ -71,7 +72,7 @@ def odd_boxes(topology: Topology) -> OddBoxes | None:
     degree = np.bincount(topology.src, minlength=topology.num_nodes)[topology.num_ranks :]
     fabric = topology.num_ranks + int(np.argmax(degree))
     parts = parts_without(topology, [fabric])
-    kinds = _kinds(topology, parts)
+    kinds = kinds_of_parts(topology, parts)
     common = max(kinds, key=lambda kind: len(kinds[kind]))
     chosen = kinds[common]
     odd = [part for number, part in enumerate(parts) if number not in set(chosen)]
@@ -82,24 +83,6 @@ def odd_boxes(topology: Topology) -> OddBoxes | None:
     if any(min(part) >= topology.num_ranks for part in parts):  # switches without ranks
         return None
     return _renumbered(topology, [parts[number] for number in chosen], odd, fabric)
-
-
-def _kinds(topology: Topology, parts: Sequence[Sequence[int]]) -> dict[bytes, list[int]]:
-    """Return the parts of each kind: with equal links between nodes of the same place, and of nodes to the fabric."""
-    owner, place = (np.full(topology.num_nodes, -1, dtype=np.int64) for _ in range(2))
-    for number, part in enumerate(parts):
-        owner[list(part)], place[list(part)] = number, np.arange(len(part))
-    src, dst = topology.src.astype(np.int64), topology.dst.astype(np.int64)
-    parts_of = np.maximum(owner[src], owner[dst])
-    columns = np.stack([place[src], place[dst], topology.link_class.astype(np.int64)])
-    order = lexsort((columns[2], columns[1], columns[0], parts_of))
-    ends = group_starts(parts_of[order], len(parts))
-    found: dict[bytes, list[int]] = {}
-    for number, nodes in enumerate(parts):
-        own = columns[:, order[ends[number] : ends[number + 1]]]
-        sizes = np.array([len(nodes), sum(node < topology.num_ranks for node in nodes)])
-        found.setdefault(sizes.tobytes() + own.tobytes(), []).append(number)
-    return found
 
 
 def _renumbered(

@@ -21,11 +21,12 @@ import numpy as np
 
 from collc.ir.arrays import Array
 from collc.ir.graph.bottleneck import worst_ratio
+from collc.ir.graph.box_rotation import parts_without
 from collc.ir.ragged import group_starts, inverse, nth, owners
 from collc.ir.symmetries import Rotations
 from collc.ir.topology import Topology
 
-from .alike import box_trees, loads_of, parts_without
+from .alike import box_trees, loads_of
 from .allreduce_optimum import division_by_boxes
 from .capacities import link_capacities
 from .fed_odd import EFFORT, fed_odd

@@ -108,12 +108,13 @@ def _proven(scheduler: ForestScheduler, forest: SymmetricForest) -> SymmetricFor
 def _odd_seed(topology: Topology, kind: str) -> tuple[Half, Symmetries, bool] | None:
     """Return the trees of a cluster with a few odd boxes.
 
-    :mod:`.box_trees` finds fewer trees on clusters that are small enough to be written out.
+    For an allreduce, :mod:`.box_trees` finds fewer trees on clusters that are small enough to be written out. For
+    other collectives the rotation also moves the steps of the trees, so programs of few ranks are those of all.
     """
     from .boxes import cluster
     from .odd_trees import odd_seed
 
     edges = topology.num_ranks * (topology.num_ranks - 1)
-    if edges <= _MANY_EDGES and cluster(topology) is not None:
+    if kind == "allreduce" and edges <= _MANY_EDGES and cluster(topology) is not None:
         return None
     return odd_seed(topology, both=kind == "allreduce")

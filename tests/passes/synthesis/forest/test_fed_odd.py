@@ -11,12 +11,12 @@ from sampling import examples
 import collc
 from collc.ir.collective import Collective
 from collc.ir.costs.cost import cost
+from collc.ir.graph.box_rotation import parts_without
 from collc.ir.spec import Problem
 from collc.ir.symmetric_forest import SymmetricForest
 from collc.ir.topology import Topology
 from collc.ir.verify import verify
 from collc.passes.synthesis.forest import fed_odd, odd_trees
-from collc.passes.synthesis.forest.alike import parts_without
 from collc.passes.synthesis.forest.allreduce_optimum import allreduce_optimum, division_by_boxes
 from collc.passes.synthesis.forest.halves import backwards, joined_halves
 from collc.passes.synthesis.forest.odd_trees import odd_seed
