@@ -75,7 +75,7 @@ class Turning:
         return found
 
     def flaw(self, ranks: int, chunks: int) -> str:
-        """Return why this is no rotation of so many ranks and chunks of the vector; "" if it is one."""
+        """Return why this is no rotation of this number of ranks and of chunks of the vector; "" if it is one."""
         if self.order < 1 or self.unit < 1:
             return "the rotation has no elements, or units without chunks"
         for what, numbers, kept, size in (
