@@ -118,7 +118,7 @@ def _amount(program: AnyProgram) -> str:
 
 def _differences(one: Decoded, expected: AnyProgram) -> Iterator[str]:
     if isinstance(one.program, SymmetricProgram) and isinstance(expected, SymmetricProgram):
-        scratch = segment_differences(one.program, one.first, one.cell, one.held)
+        scratch = segment_differences(one.few or one.program, one.first, one.cell, one.held)
         return chain(scratch, template_differences(one.program, expected))
     if isinstance(one.program, SymmetricProgram) or isinstance(expected, SymmetricProgram):
         return iter(["one lists the first ranks only, the other all ranks"])

@@ -192,8 +192,8 @@ def _with_pieces(numbers: Numbers, messages: Program, group: Group, pieces: Arra
 
 
 def segment_differences(found: SymmetricProgram, first: Array, cell: Array, held: Array) -> Iterator[str]:
-    """Yield a rank of the template whose scratch is not one segment of whole shards, from its first cell on."""
-    used = found.seed.scratch[: found.width] > 0
+    """Yield the listed ranks if the scratch of one is not one segment of whole shards, from its first cell on."""
+    used = found.seed.scratch[: len(first) - 1] > 0
     if not np.array_equal(np.diff(first), used) or cell.any() or held.any():
         yield f"scratch of {found.seeds} is not one segment of whole shards"
 
