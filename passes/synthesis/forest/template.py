@@ -67,7 +67,7 @@ def _moved(scheduler: ForestScheduler, ir: Problem) -> SymmetricForest | None:
     fed = _fed(scheduler, ir)
     if fed is not None or found is not None or scheduler.k != "optimal":
         return fed
-    odd = _odd_seed(topology, ir.collective.kind)
+    odd = _odd_seed(topology, ir.collective.kind, scheduler.template is True)
     return None if odd is None else _joined(ir, *odd)
 
 
@@ -105,16 +105,18 @@ def _proven(scheduler: ForestScheduler, forest: SymmetricForest) -> SymmetricFor
     return forest if forest.collective.kind != "allreduce" or cost(forest).bound_met else None
 
 
-def _odd_seed(topology: Topology, kind: str) -> tuple[Half, Symmetries, bool] | None:
+def _odd_seed(topology: Topology, kind: str, asked: bool) -> tuple[Half, Symmetries, bool] | None:
     """Return the trees of a cluster with a few odd boxes.
 
-    For an allreduce, :mod:`.box_trees` finds fewer trees on clusters that are small enough to be written out. For
-    other collectives the rotation also moves the steps of the trees, so programs of few ranks are those of all.
+    :mod:`.box_trees` finds fewer trees on clusters that are small enough to be written out. But unless the collective
+    is an allreduce, the rotation also moves the steps of the trees, so programs of few ranks are those of all: that is
+    worth more on large clusters, or if a template is ``asked`` for.
     """
     from .boxes import cluster
     from .odd_trees import odd_seed
 
     edges = topology.num_ranks * (topology.num_ranks - 1)
-    if kind == "allreduce" and edges <= _MANY_EDGES and cluster(topology) is not None:
+    most = _MANY_EDGES if kind == "allreduce" else -1 if asked else LEAST_EDGES - 1
+    if edges <= most and cluster(topology) is not None:
         return None
     return odd_seed(topology, both=kind == "allreduce")

@@ -256,3 +256,15 @@ def test_part_that_another_rank_broadcasts_is_caught() -> None:
     weight[other] -= 1
     found = wrong(attrs.evolve(level, seed=attrs.evolve(level.seed, weight=weight)))
     assert "but broadcast from rank" in found
+
+
+def test_allgathers_of_large_clusters_are_moved_by_the_rotation() -> None:
+    topology = collc.topology("without(dgx_a100(46), {gpu[3, 5]})")  # 367 ranks: more than 2^17 edges
+    for kind, expected in (("allgather", True), ("allreduce", False)):
+        problem = Problem(topology, Collective(kind, topology.num_ranks))
+        found = template(ForestScheduler(), problem)
+        assert (found is not None) == expected
+        if found is not None:
+            trees = ForestScheduler(template=False).run(problem)
+            fewer = ForestScheduler(k="fewest").run(problem)
+            assert cost(found).time_per_byte == cost(trees).time_per_byte == cost(fewer).time_per_byte
