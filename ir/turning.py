@@ -123,7 +123,7 @@ def all_images(seed: Program, joined: Array, turning: Turning, moves: frozenset[
     block_start = starts(size)
     opening = np.zeros(len(seed.scratch) + 1, dtype=np.int64)  # the first instruction of each listed rank
     opening[: turning.width + 1] = seed.block_start[seed.rank_blocks[: turning.width + 1]]
-    here = block_start[np.append(0, np.cumsum(number))[:-1]]  # and of each rank
+    here = block_start[starts(number)[:-1]]  # and of each rank
     of = rank[owners(size)][owners(needs)]
     program = Program(
         seed.collective, seed.chunks, seed.scratch[listed], block_rank=rank, channel=seed.channel[block],

@@ -120,7 +120,7 @@ class _Runs:
             raise Unreadable("a piece has no runs, or runs at the same place")
         if (times > _MOST_RUNS).any() or times.sum() > _MOST_RUNS:
             raise Unreadable(f"the messages have more than {_MOST_RUNS} runs")
-        piece = np.repeat(np.arange(len(times)), times)
+        piece = owners(times)
         offset = place[piece] + ranges(np.zeros_like(times), times) * np.repeat(stride, times)
         number = np.bincount(owner[piece], minlength=lists)
         return cls(number, buffer[piece], offset, count[piece])

@@ -416,7 +416,7 @@ def _homes(s: SymmetricSchedule, ends: _Ends, atoms: _Atoms) -> tuple[Array, Arr
         room = _reused(s, ends, passing, atoms.early)
     else:
         room = np.cumsum(passing) - 1
-        room -= np.append(0, np.cumsum(passing))[group_starts(held.rank, s.width)[:-1]][held.rank]
+        room -= starts(passing.astype(np.int64))[group_starts(held.rank, s.width)[:-1]][held.rank]
     home = np.where(output >= 0, output, np.where(passing, room, -1)) * s.parts
     buffer = np.where(output >= 0, Buffer.OUTPUT, Buffer.SCRATCH)
     return buffer, home, np.where(start >= 0, start * s.parts, -1)

@@ -321,7 +321,7 @@ def test_a_short_pass_leaves_programs_right(program: Program, data: st.DataObjec
 # ---- one home
 
 #: what makes programs of something else than programs
-MAKERS = ["lower.py", "program.py", "template.py", "template_tables.py"]
+MAKERS = ["lower.py", "program.py", "template.py", "template_tables.py", "turned.py", "turns.py"]
 
 
 def test_no_pass_and_no_target_edits_programs_by_hand() -> None:

@@ -59,7 +59,7 @@ EXPRESSIONS: dict[str, tuple[str, ...]] = {
     "dragonfly": ("dragonfly(1, 2, 1)", "dragonfly(2, 2, 1)"),
     "polycirculant": ("polycirculant(10, {1, 2}, {4})", "polycirculant(12, {1, 6}, {1}, {1})", "polycirculant(9, {2})"),
     "directed_polycirculant": (
-        "directed_polycirculant(10, {1, 4}, {2, 5})", "directed_polycirculant(12, {1}, {2}, {3})",
+        "directed_polycirculant(10, {1, 4}, {2, 5})", "directed_polycirculant(12, {1, 2}, {4}, {1})",
         "directed_polycirculant(9, {2, 5})",
     ),
     "modified_debruijn": ("modified_debruijn(2, 2)", "modified_debruijn(2, 3)", "modified_debruijn(2, 4)"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sampling import EXHAUSTIVE
+from sampling import EXHAUSTIVE, examples
 
 import collc
 from collc.ir.diagnostic import CollcError
@@ -63,7 +63,7 @@ def test_without_another_way_the_mistake_is_told(monkeypatch: pytest.MonkeyPatch
         collc.compile_source(RELAYS, target="msccl-xml", level=0)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(st.integers(5, 9), st.integers(0, 9), st.booleans())
 def test_with_copies_any_depth_suffices(n: int, seed: int, join: bool) -> None:
     n += n % 2
