@@ -53,7 +53,8 @@ class Turning:
 
     def element(self, place: Array) -> Array:
         """Return the element that moves a listed rank to each place; 0 for places that stay."""
-        return np.maximum(place - self.kept, 0) // max(self.width - self.kept, 1)
+        element: Array = np.maximum(place - self.kept, 0) // max(self.width - self.kept, 1)
+        return element
 
     def listed(self, place: Array) -> Array:
         """Return the place of the listed rank whose image is at each place."""

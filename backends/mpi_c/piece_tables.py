@@ -108,8 +108,8 @@ class _Runs:
         rows = ranges(first, pieces)
         if _shares(numbers):
             return cls._expanded(*_shared_rows(numbers, end, rows, pieces))
-        named = (numbers[name][rows] for name in _COLUMNS)
-        return cls._expanded(owners(pieces), *named, len(pieces))
+        buffer, place, count, times, stride = (numbers[name][rows] for name in _COLUMNS)
+        return cls._expanded(owners(pieces), buffer, place, count, times, stride, len(pieces))
 
     @classmethod
     def _expanded(

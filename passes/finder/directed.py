@@ -120,13 +120,15 @@ class _Search:
         """Bring all nodes within ``target`` steps, then lower the load."""
         far = 2 * load_unit(self.degree) * self.nodes  # more than any load
         end = max(self.left - evaluations, 0)
-        lift, value, waited = None, 0, 0
+        lift: DirectedLift | None = None
+        value, waited = 0, 0
         while self.left > end:
             self.left -= 1
             fresh = lift is None or waited > _PATIENCE
-            other = (
-                draw_directed(self.nodes, period, self.degree, self.random) if fresh else _changed(lift, self.random)
-            )
+            if lift is None or fresh:
+                other = draw_directed(self.nodes, period, self.degree, self.random)
+            else:
+                other = _changed(lift, self.random)
             if not other.is_simple:
                 continue
             found = balls(other.tails, self.nodes, self.degree, target)

@@ -228,18 +228,8 @@ class _Moves:
         ranks = len(turning.ranks)
         outward, place = _Ends.of(sender, turning.moved(-out, dst), channel, ranks)
         inward, arrival = _Ends.of(receiver, turning.moved(-into, src), channel, ranks)
-        columns = (
-            src < turning.width,
-            dst < turning.width,
-            step,
-            adds,
-            sender,
-            receiver,
-            sent,
-            received,
-            place,
-            arrival,
-        )
+        moves = (src < turning.width, dst < turning.width)
+        columns = (*moves, step, adds, sender, receiver, sent, received, place, arrival)
         flat = tuple(column[order] for column in columns)
         return cls._cut((outward, inward), flat, lo[order], hi[order], turning, s.num_steps)
 
@@ -267,9 +257,10 @@ class _Moves:
         begin = np.flatnonzero(fresh)
         final = np.append(begin[1:], len(row))[: len(begin)] - 1
         of = row[begin]
+        sends, receives, step, adds, sender, receiver, sent, received, out, into = (column[of] for column in columns)
         return cls(
-            ends, *(column[of] for column in columns), cuts[atom[begin]], cuts[atom[final] + 1], sent_home[begin],
-            kept_home[begin], arrived, cuts, never, exchange,
+            ends, sends, receives, step, adds, sender, receiver, sent, received, out, into, cuts[atom[begin]],
+            cuts[atom[final] + 1], sent_home[begin], kept_home[begin], arrived, cuts, never, exchange,
         )  # fmt: skip
 
 
@@ -397,8 +388,8 @@ def _accesses(s: Schedule, turning: Turning, t: Columns, cuts: Array, message: A
     In place a unit has one location in input and output, and another one in scratch.
     """
     units, atoms = len(turning.units), len(cuts) - 1
-    first = np.searchsorted(cuts, t["lo"])
-    size = np.searchsorted(cuts, t["lo"] + t["count"]) - first
+    first: Array = np.searchsorted(cuts, t["lo"])
+    size: Array = np.searchsorted(cuts, t["lo"] + t["count"]) - first
     found: list[tuple[Array, Array, Array]] = []
     for end, used in (("src", READS_SRC[t["opcode"]]), ("dst", WRITES_DST[t["opcode"]])):
         rows = np.flatnonzero(used)
