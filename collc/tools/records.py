@@ -19,6 +19,7 @@ __all__ = ["meets_both", "records_text", "spans"]
 
 _SMALLEST = 5  # nodes
 _NEARLY = Fraction(1, 100)  # more than the least bandwidth time, relatively
+_LITTLE = Fraction(1, 20)  # the same, of an allreduce on networks of few steps
 _HEAD = """# Networks that meet both bounds
 
 No topology of N nodes with d links each takes fewer steps than [Moore's bound](glossary.md#bound), or less
@@ -74,6 +75,17 @@ or two more, and more than that.
 | degree | Moore's bound | 1 above | 2 above | more |
 |---|---|---|---|---|
 """
+_FEW_AND_LITTLE = f"""
+
+## Few steps and little bandwidth time
+
+A generalized Kautz digraph takes the fewest steps, or one more, but up to twice the least bandwidth time. The table
+counts the sizes from 5 to {LARGEST:,} by the steps that an allreduce needs if it may take 5 % more than the least
+bandwidth time. Links go one way or both ways. Moore's bound is the bound for digraphs.
+
+| degree | Moore's bound | 1 above | 2 above | more |
+|---|---|---|---|---|
+"""
 _BOTH = {False: "->", True: "<->"}
 
 
@@ -86,6 +98,7 @@ def records_text() -> str:
         parts += _lines(degree, rows)
     parts.append(_TWO_WAY + "\n".join(near(degree) for degree in DEGREES if degree > 2))
     parts[-1] += _STEPS + "\n".join(above(degree) for degree in DEGREES if degree > 2)
+    parts[-1] += _FEW_AND_LITTLE + "\n".join(few_and_little(degree) for degree in DEGREES)
     return "\n".join([*parts, _BETWEEN])
 
 
@@ -129,6 +142,17 @@ def above(degree: int) -> str:
         if row.bidirectional and _SMALLEST <= row.nodes <= LARGEST:
             fewest[row.nodes] = min(row.T_L, fewest.get(row.nodes, row.T_L))
     counts = Counter(min(steps - moore_graph_steps(nodes, degree), 3) for nodes, steps in fewest.items())
+    return f"| {degree} | {' | '.join(f'{counts[more]:,}' for more in range(4))} |"
+
+
+def few_and_little(degree: int) -> str:
+    """Return the line of a degree in the table of sizes by the steps of networks of little bandwidth time."""
+    fewest = dict[int, int]()
+    for row in parse_rows(shipped(degree) or "", degree, "shipped"):
+        little = 2 * Fraction(row.nodes - 1, row.nodes) * (1 + _LITTLE)
+        if row.allreduce_T_B <= little and _SMALLEST <= row.nodes <= LARGEST:
+            fewest[row.nodes] = min(row.T_L, fewest.get(row.nodes, row.T_L))
+    counts = Counter(min(steps - moore_steps(nodes, degree), 3) for nodes, steps in fewest.items())
     return f"| {degree} | {' | '.join(f'{counts[more]:,}' for more in range(4))} |"
 
 

@@ -82,6 +82,19 @@ def test_the_table_of_links_both_ways_counts_the_rows(monkeypatch: pytest.Monkey
     assert "| 3 | 1 | 1 | 1 | 2 |" == records.above(3)
 
 
+def test_the_table_of_little_bandwidth_time_counts_allreduces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten nodes with three links each: two steps are the bound. Half of 5 % more may be that of a reduce-scatter."""
+    one_way = attrs.evolve(PETERSEN, bidirectional=False, reduce_scatter_T_B=Fraction(9, 10))
+    slower = attrs.evolve(one_way, T_L=4)
+    rows = [attrs.evolve(one_way, T_B=Fraction(9, 10) * Fraction(112, 100)), slower]
+    monkeypatch.setattr(records, "shipped", lambda degree: print_rows(degree, rows))
+    assert "| 3 | 0 | 0 | 1 | 0 |" == records.few_and_little(3)
+    rows[0] = attrs.evolve(one_way, T_B=Fraction(9, 10) * Fraction(110, 100))
+    assert "| 3 | 1 | 0 | 0 | 0 |" == records.few_and_little(3)
+    rows += [attrs.evolve(slower, nodes=2001), attrs.evolve(slower, nodes=4)]
+    assert "| 3 | 1 | 0 | 0 | 0 |" == records.few_and_little(3)
+
+
 def test_spans_are_read_as_they_were_written() -> None:
     assert spans([3, 4, 5, 8, 9, 11]) == "3..6, 8..10, 11"
     assert spans([]) == ""
