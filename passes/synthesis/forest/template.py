@@ -105,18 +105,18 @@ def _proven(scheduler: ForestScheduler, forest: SymmetricForest) -> SymmetricFor
     return forest if forest.collective.kind != "allreduce" or cost(forest).bound_met else None
 
 
-def _odd_seed(topology: Topology, kind: str, asked: bool) -> tuple[Half, Symmetries, bool] | None:
+def _odd_seed(topology: Topology, kind: str, template: bool) -> tuple[Half, Symmetries, bool] | None:
     """Return the trees of a cluster with a few odd boxes.
 
     :mod:`.box_trees` finds fewer trees on clusters that are small enough to be written out. But unless the collective
     is an allreduce, the rotation also moves the steps of the trees, so programs of few ranks are those of all: that is
-    worth more on large clusters, or if a template is ``asked`` for.
+    worth more on large clusters, or if ``template`` asks for it.
     """
     from .boxes import cluster
     from .odd_trees import odd_seed
 
     edges = topology.num_ranks * (topology.num_ranks - 1)
-    most = _MANY_EDGES if kind == "allreduce" else -1 if asked else LEAST_EDGES - 1
+    most = _MANY_EDGES if kind == "allreduce" else -1 if template else LEAST_EDGES - 1
     if edges <= most and cluster(topology) is not None:
         return None
     return odd_seed(topology, both=kind == "allreduce")

@@ -108,7 +108,7 @@ def test_a_search_of_a_size_has_a_task_for_them() -> None:
     assert [task.bidirectional for task in plan(60, 4) if task.kind == "lifts"] == [True, False]
 
 
-@pytest.mark.parametrize(("nodes", "degree", "steps"), [(43, 4, 3), (53, 4, 3), (45, 2, 6), (118, 3, 6), (59, 3, 5)])
+@pytest.mark.parametrize(("nodes", "degree", "steps"), [(43, 4, 3), (53, 4, 3), (45, 2, 6), (118, 3, 6), (58, 3, 5)])
 def test_shipped_frontiers_have_what_lies_between(nodes: int, degree: int, steps: int) -> None:
     """Before, only generalized Kautz digraphs took so few steps, with 1.3 to 2 times the bandwidth time."""
     rows: list[Row] = [row for row in rows_for(nodes, degree) if row.T_L <= steps]
