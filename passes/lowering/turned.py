@@ -388,8 +388,8 @@ def _accesses(s: Schedule, turning: Turning, t: Columns, cuts: Array, message: A
     In place a unit has one location in input and output, and another one in scratch.
     """
     units, atoms = len(turning.units), len(cuts) - 1
-    first: Array = np.searchsorted(cuts, t["lo"])
-    size: Array = np.searchsorted(cuts, t["lo"] + t["count"]) - first
+    first, after = np.searchsorted(cuts, np.stack([t["lo"], t["lo"] + t["count"]]))
+    size = after - first
     found: list[tuple[Array, Array, Array]] = []
     for end, used in (("src", READS_SRC[t["opcode"]]), ("dst", WRITES_DST[t["opcode"]])):
         rows = np.flatnonzero(used)
