@@ -75,12 +75,7 @@ def tables(
     """
     shared = any(shares(program) for group in groups for program, _ in group)
     prepared = [[_Ready.of(program, shared) for program, _ in group] for group in groups]
-    plans, ready = list[Plan](), _numbered(one for group in prepared for one in group)
-    for group in prepared:
-        c, first = group[0].collective, sum(plan.algorithms for plan in plans)
-        root = -1 if c.root is None else c.root
-        twice, relays = any(one.twice for one in group), c.num_ranks - c.num_members
-        plans.append(Plan(c.num_members, root, c.reduces, twice, first, len(group), relays))
+    plans, ready = _plans(prepared), _numbered(one for group in prepared for one in group)
     channels = max(one.program.num_channels for one in ready)
     parts = [f"/* Channels are message tags. */\nenum {{ CHANNELS = {channels} }};\n"]
     rows_of = [one.program.num_ranks for one in ready]
@@ -115,6 +110,16 @@ def tables(
         numbers |= {name: _listed(values) for name, values in moves.items()}
         parts.append(f"/* {ROOTS_TITLE} */\n" + "".join(column(name, values) for name, values in moves.items()))
     return "\n".join(parts), plans, numbers
+
+
+def _plans(prepared: Sequence[Sequence[_Ready]]) -> list[Plan]:
+    plans: list[Plan] = []
+    for group in prepared:
+        c, first = group[0].collective, sum(plan.algorithms for plan in plans)
+        root = -1 if c.root is None else c.root
+        twice, relays = any(one.twice for one in group), c.num_ranks - c.num_members
+        plans.append(Plan(c.num_members, root, c.reduces, twice, first, len(group), relays))
+    return plans
 
 
 def _numbered(ready: Iterable[_Ready]) -> list[_Ready]:
