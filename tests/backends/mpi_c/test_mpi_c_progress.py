@@ -13,12 +13,19 @@ from hypothesis import strategies as st
 from mpi_c_hoards import hoarded, recursive_doubling_allreduce
 from sampling import examples
 
+import collc
+from collc.backends.mpi_c import progress
 from collc.backends.mpi_c.progress import Allowance, allowance
+from collc.backends.mpi_c.progress_buffers import Buffers, Run
+from collc.backends.mpi_c.progress_one_by_one import OneByOne
+from collc.backends.mpi_c.progress_waves import InWaves
 from collc.backends.mpi_c.scratch import lay_out
 from collc.ir.collective import KINDS
+from collc.ir.diagnostic import CollcError
 from collc.ir.machine import connections
 from collc.ir.program import Buffer, Opcode, Program
 from collc.ir.verify import verify_program
+from collc.ir.waves import Waves, all_waves
 
 I, O, S = Buffer  # noqa: E741
 
@@ -145,6 +152,66 @@ def test_every_order_of_every_collective_ends(kind: str, ranks: int, chunks: int
     laid_out, allowed = allow(direct(kind, ranks, chunks))
     for in_place in (False, True) if right_in_place(laid_out) else (False,):
         assert Model(laid_out, allowed, in_place, seed).ends()
+
+
+def needs(run: Run) -> tuple[list[int], list[int], list[int], set[int]]:
+    return list(run.slots), list(run.slot_chunks), list(run.sends), run.copied
+
+
+def both_ways(program: Program, in_place: bool, copied: frozenset[int] = frozenset()) -> list[object]:
+    buffers = Buffers.of(program, in_place)
+    runs = OneByOne(program, buffers, copied), InWaves(program, buffers, copied, all_waves(program))
+    return [needs(run.run()) for run in runs]
+
+
+@pytest.mark.parametrize("program", EXAMPLES, ids=lambda p: p.name)
+def test_waves_find_what_one_instruction_after_another_finds(program: Program) -> None:
+    laid_out, _ = lay_out(program)
+    for in_place in (False, True) if right_in_place(program) else (False,):
+        one, other = both_ways(laid_out, in_place)
+        assert one == other
+
+
+@given(st.sampled_from(KINDS), st.integers(1, 5), st.integers(1, 3), st.sets(st.integers(0, 40)))
+def test_waves_find_the_same_for_every_collective(kind: str, ranks: int, chunks: int, some: set[int]) -> None:
+    laid_out, _ = lay_out(direct(kind, ranks, chunks))
+    copied = frozenset(i for i in some if i < laid_out.num_instructions and laid_out.sends[i])
+    for in_place in (False, True) if right_in_place(laid_out) else (False,):
+        one, other = both_ways(laid_out, in_place, copied)
+        assert one == other
+
+
+@pytest.mark.parametrize(
+    "network",
+    ["jellyfish(20, 4, 1)", "without(dgx_a100(3), {gpu[1,3]})", "hypercube(4)", "generalized_kautz(3, 18)"],
+)
+@pytest.mark.parametrize("kind", ["allreduce", "alltoall", "allgather"])
+def test_waves_find_the_same_for_messages_of_runs(kind: str, network: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = []
+
+    def compared(program: Program, buffers: Buffers, copied: frozenset[int], order: Waves) -> InWaves:
+        found.append((needs(OneByOne(program, buffers, copied).run()), InWaves(program, buffers, copied, order)))
+        return found[-1][1]
+
+    monkeypatch.setattr(progress, "waves", all_waves)
+    monkeypatch.setattr(progress, "InWaves", compared)
+    collc.compile_source(f"topology n = {network}; collective g = {kind} on n {{ size: 1 MiB }};", target="mpi-c")
+    assert found and all(needs(run) == expected for expected, run in found)
+
+
+def test_a_read_that_is_forgotten_is_found() -> None:
+    laid_out, _ = lay_out(programs.alltoall(4))
+    run = InWaves(laid_out, Buffers.of(laid_out, True), frozenset(), all_waves(laid_out))
+    run.delays = attrs.evolve(run.delays, start=run.delays.start * 0)  # no send delays a write
+    one, _ = both_ways(laid_out, True)
+    assert needs(run.run()) != one
+
+
+def test_a_program_that_deadlocks_is_refused_in_waves() -> None:
+    stuck = attrs.evolve(programs.ring_allreduce(4), recv_peer=[1, 2, 3, 0])
+    run = InWaves(stuck, Buffers.of(stuck, False), frozenset(), all_waves(stuck))
+    with pytest.raises(CollcError, match="deadlocks"):
+        run.run()
 
 
 def test_ranks_that_swap_data_in_place_send_copies() -> None:
