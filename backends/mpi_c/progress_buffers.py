@@ -25,13 +25,20 @@ class Run(Protocol):
     """An execution that has ended: what each block needed, and the sends that became copies."""
 
     @property
-    def slots(self) -> Sequence[int]: ...
+    def slots(self) -> Sequence[int]:
+        """Slots of each block."""
+
     @property
-    def slot_chunks(self) -> Sequence[int]: ...
+    def slot_chunks(self) -> Sequence[int]:
+        """Chunks of a slot of each block."""
+
     @property
-    def sends(self) -> Sequence[int]: ...
+    def sends(self) -> Sequence[int]:
+        """Sends in flight of each block."""
+
     @property
-    def copied(self) -> set[int]: ...
+    def copied(self) -> set[int]:
+        """The instructions that send a copy."""
 
 
 @attrs.frozen(eq=False)
@@ -54,6 +61,7 @@ class Places:
         return cls(buffer, first, first + program.count)
 
     def rows(self, chosen: Array | slice) -> Places:
+        """Return some of these locations."""
         return Places(self.buffer[chosen], self.first[chosen], self.end[chosen])
 
     def overlap(self, buffer: Array | int, first: Array | int, end: Array | int) -> Array:
@@ -72,6 +80,7 @@ class Places:
         return Places(*map(np.concatenate, columns))
 
     def listed(self) -> list[tuple[int, int, int]]:
+        """Return the rows (buffer, first, end)."""
         return list(zip(self.buffer.tolist(), self.first.tolist(), self.end.tolist(), strict=True))
 
 
@@ -91,6 +100,7 @@ class Buffers:
 
     @classmethod
     def of(cls, program: Program, in_place: bool) -> Buffers:
+        """Return the locations of the instructions of a program."""
         kind = program.collective.kind
         src, dst = (Places.of(program, end, in_place, kind) for end in ("src", "dst"))
         size = program.num_instructions
@@ -98,6 +108,7 @@ class Buffers:
 
     @classmethod
     def of_messages(cls, program: SymmetricProgram, in_place: bool) -> Buffers:
+        """Return the locations of the messages of the first ranks of a symmetric program."""
         kind = program.collective.kind
         read, written = (Places.of(program.seed, end, in_place, kind) for end in ("src", "dst"))
         span = program.message_start

@@ -205,15 +205,15 @@ def _delays(program: Program, buffers: Buffers, leaves_slot: Array, order: Waves
     sends = np.flatnonzero(program.sends & ~leaves_slot)
     written = owners(np.diff(buffers.span))
     runs = np.flatnonzero(program.writes_dst.take(written))
-    who = np.concatenate([sends, written.take(runs)])
-    reads = np.arange(len(who)) < len(sends)
+    instruction = np.concatenate([sends, written.take(runs)])
+    reads = np.arange(len(instruction)) < len(sends)
     read = buffers.dst.rows(sends).where(program.writes_dst.take(sends), buffers.src.rows(sends))
-    places, rank = read.followed(buffers.written.rows(runs)), program.rank.take(who)
+    places, rank = read.followed(buffers.written.rows(runs)), program.rank.take(instruction)
     found = [
-        _next_writes(who.take(some), reads.take(some), wave, rank.take(some), places.rows(some))
+        _next_writes(instruction.take(some), reads.take(some), wave, rank.take(some), places.rows(some))
         for some in _by_ranks(rank, places.end - places.first)
     ]
-    send, write = zip(*found, strict=True) if found else ([who], [who])
+    send, write = zip(*found, strict=True) if found else ([instruction], [instruction])
     return np.concatenate(send), np.concatenate(write)
 
 
@@ -226,17 +226,17 @@ def _by_ranks(rank: Array, chunks: Array) -> list[Array]:
     return np.split(order, first[1:][np.diff(part) > 0]) if len(order) else []
 
 
-def _next_writes(who: Array, reads: Array, wave: Array, rank: Array, places: Places) -> tuple[Array, Array]:
+def _next_writes(instruction: Array, reads: Array, wave: Array, rank: Array, places: Places) -> tuple[Array, Array]:
     """Return for each send the next write on each location that it reads, each pair once."""
     base = (rank * len(Buffer) + places.buffer) * (int(places.end.max(initial=0)) + 1)
     cuts = distinct(np.concatenate([base + places.first, base + places.end]))
     lo, hi = np.searchsorted(cuts, base + places.first), np.searchsorted(cuts, base + places.end)
     row, location = owners(hi - lo), ranges(lo, hi - lo)
-    who, reads = who.take(row), reads.take(row)
-    order = lexsort([location * (2 * (int(wave.max(initial=0)) + 1)) + 2 * wave.take(who) + reads])
-    who, reads, location = who.take(order), reads.take(order), location.take(order)
+    instruction, reads = instruction.take(row), reads.take(row)
+    order = lexsort([location * (2 * (int(wave.max(initial=0)) + 1)) + 2 * wave.take(instruction) + reads])
+    instruction, reads, location = instruction.take(order), reads.take(order), location.take(order)
     later = next_true(~reads)
-    read = np.flatnonzero(reads & (later < len(who)))
+    read = np.flatnonzero(reads & (later < len(instruction)))
     read = read.compress(location.take(later.take(read)) == location.take(read))
-    pairs = distinct(who.take(read) * len(wave) + who.take(later.take(read)))
+    pairs = distinct(instruction.take(read) * len(wave) + instruction.take(later.take(read)))
     return pairs // len(wave), pairs % len(wave)

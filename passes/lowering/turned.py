@@ -10,6 +10,7 @@ their transfers: the image of an atom has the images of its transfers. Sums of h
 
 from __future__ import annotations
 
+import attrs
 import numpy as np
 
 from collc.ir.arrays import Array, Columns, distinct, lexsort
@@ -42,6 +43,7 @@ def lower_turned(s: Schedule) -> SymmetricProgram | None:
     """
     if s.collective.kind not in SYMMETRIC_KINDS or not s.collective.is_plain or s.placement is not None:
         return None
+    s = _joined(s)
     rotation = box_rotation(s.topology)
     turning = None if rotation is None else turning_of(s, rotation)
     if turning is None or 2 * turning.width > s.topology.num_ranks:
@@ -57,6 +59,20 @@ def lower_turned(s: Schedule) -> SymmetricProgram | None:
     )  # fmt: skip
     program, flags = all_images(seed, joined, turning, vector)
     return SymmetricProgram(program, Translations((1,)), flags, turning=turning)
+
+
+def _joined(s: Schedule) -> Schedule:
+    """Return the schedule with one transfer in place of those that move neighbouring parts in a step of a route.
+
+    Trees of one root that differ in the odd boxes only are one tree elsewhere.
+    """
+    s = s.rows(lexsort((s.lo, s.shard, s.action, s.route, s.step)))
+    fresh = np.append(True, s.lo[1:] != s.hi[:-1])[: len(s)]
+    for column in (s.shard, s.action, s.route, s.step):
+        fresh |= first_of_group(column)
+    begin = np.flatnonzero(fresh)
+    final = np.append(begin[1:], len(s))[: len(begin)] - 1
+    return attrs.evolve(s.rows(begin), hi=s.hi[final])
 
 
 # ---- the rotation of ranks and chunks

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+from itertools import pairwise
+
 import attrs
 import numpy as np
 import pytest
@@ -9,6 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from turned_programs import KINDS, broken, turned_program, turned_schedule
 
+from collc.frontends import coll
+from collc.ir.collective import Collective
 from collc.ir.symmetric_program import SymmetricProgram
 from collc.ir.turning import Turning
 from collc.ir.verify import verify
@@ -16,6 +21,8 @@ from collc.ir.verify.connections import strayed
 from collc.passes.lowering.lower import Lower
 from collc.passes.lowering.template import lower_messages
 from collc.passes.lowering.turned import lower_turned
+from collc.passes.schedule.discretize import Discretize
+from collc.passes.synthesis.forest.odd_trees import odd_seed
 
 NETS = (
     broken(10, 3, "gpu[3, 1]"), broken(9, 2, "gpu[0, 0]"),
@@ -56,6 +63,36 @@ def test_messages_are_those_of_the_program_that_lists_all(kind: str) -> None:
         return sorted(zip(*(column.tolist() for column in ends), strict=True))
 
     assert sent(turned) == sent(listed)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_trees_that_differ_in_the_odd_boxes_only_are_one_elsewhere(kind: str) -> None:
+    schedule = turned_schedule(NETS[0], kind, 2)
+    order = np.lexsort((schedule.lo, schedule.shard, schedule.action, schedule.route, schedule.step))
+    columns = [getattr(schedule, c)[order].tolist() for c in ("step", "route", "action", "shard", "lo", "hi")]
+    rows = list(zip(*columns, strict=True))
+    joined = sum(one[:4] == other[:4] and one[5] == other[4] for one, other in pairwise(rows))
+    program = turned_program(NETS[0], kind, 2)
+    assert joined > len(rows) // 8
+    assert np.count_nonzero(program.seed.sends) == len(rows) - joined
+
+
+def test_an_allreduce_of_a_large_broken_cluster_cannot_be_rounded_alike() -> None:
+    network = coll.topology("without(dgx_a100(128), {gpu[3,5]})")
+    ranks = network.num_ranks
+    found = odd_seed(network, both=True)
+    assert found is not None and found[2]  # ranks are roots of different amounts
+    half = found[0]
+    share = np.zeros(ranks, dtype=np.int64)
+    np.add.at(share, half.trees.root, half.trees.weight)
+    one, odd = int(share[0]), int(share[24:31].sum())
+    assert (Fraction(one * ranks, half.parts), odd) == (Fraction(7063, 7056), 7 * 6040)
+    boxes = 127 * 8
+    for chunks in range(1, 634):
+        whole = round(Fraction(one * ranks * chunks, half.parts))
+        rest, right = ranks * chunks - boxes * whole, Fraction(odd * ranks * chunks, half.parts)
+        assert (abs(rest - right) <= right / 10) == (chunks == 633)
+    assert Discretize().most(Collective("allreduce", ranks))[0] == 10
 
 
 @pytest.mark.parametrize("kind", KINDS)
