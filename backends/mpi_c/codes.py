@@ -74,6 +74,16 @@ A run needs at least one program, size, element type and operation. The element 
 
 Remedy: element types are int32, int64, float32, float64 and strided (a derived type). Operations are sum, max, min,
 prod and user (a user-defined one, the only operation of strided).""",
+    "C0710": """a C file that collc would not write
+
+`collc verify FILE.c` reads a C file of the target `mpi-c`: its tables, the engine, and the functions. It executes the
+programs in the tables. All other text must be that of this version of collc, to the last character. The message names
+the first line that is not.
+
+    $ collc verify pod.c
+    error: pod.c, line 412: expected `};`, found `int x;` [C0710]
+
+Remedy: compile the `.coll` file again with this version, and verify the new file.""",
     "C0720": """a function's name and a library
 
 `mpi-c{library=NAME}` puts all collectives of a compilation into one source and one header, with functions

@@ -20,7 +20,7 @@ from collc.ir.ragged import first_of_group, nth, owners, starts
 from .decode import ALWAYS, IN_PLACE, Decoded
 from .scratch import is_counted, span
 
-__all__ = ["differences", "shortages"]
+__all__ = ["differences", "scratch_faults", "shortages", "unused_scratch"]
 
 #: collectives whose input is part of the output in calls in place
 _OVERLAID = frozenset({"allreduce", "allgather", "alltoall", "reduce", "broadcast"})
@@ -52,6 +52,28 @@ def differences(one: Decoded, emitted: Program) -> Iterator[str]:
     else:
         yield from _other_sizes(found, chunk)
         yield from _other_scratch(one, emitted, owner, inside, chunk)
+
+
+def scratch_faults(one: Decoded) -> Iterator[str]:
+    """Yield the faults of a decoded program's scratch in itself: chunks of other sizes, unused cells."""
+    chunk = _chunks(one)
+    if isinstance(chunk, str):
+        yield chunk
+        return
+    yield from _other_sizes(one.plain, chunk)
+    yield from unused_scratch(one.plain)
+
+
+def unused_scratch(program: Program) -> Iterator[str]:
+    """Yield the first rank with cells of scratch that no instruction uses."""
+    most = np.zeros(program.num_ranks, dtype=np.int64)
+    for side in USES:
+        rows = np.flatnonzero(program.uses(side, Buffer.SCRATCH))
+        end = getattr(program, f"{side}_offset")[rows].astype(np.int64) + program.count[rows]
+        np.maximum.at(most, program.rank[rows], end)
+    wrong = np.flatnonzero(most != program.scratch)
+    if len(wrong):
+        yield f"rank {wrong[0]} has {program.scratch[wrong[0]]} cells of scratch, but uses {most[wrong[0]]}"
 
 
 # ---- splits of instructions

@@ -93,6 +93,8 @@ def _require_channels(source: SourceText, found: list[list[Decoded]]) -> None:
 def _sized(source: SourceText) -> Numbers:
     """Return the tables, empty ones without their placeholder; raise Unreadable for wrong sizes."""
     found = dict(source.numbers)
+    if sum(max(plan.algorithms, 0) for plan in source.plans) != len(found["algorithm_row"]):
+        raise Unreadable("`algorithm_row` does not have the algorithms of all plans")
     ranks = [plan.ranks + plan.relays for plan in source.plans for _ in range(max(plan.algorithms, 0))]
     if "algorithm_sizes" in found:
         widths = ("algorithm_width",) if "algorithm_width" in found else ()

@@ -219,7 +219,7 @@ _VERBS = (
         ("FILE...",), (("Output", (_IN_PLACE, _CHECK)), *_GENERAL),
     ),
     Verb(
-        "verify", "inspect", "Execute FILE symbolically: .coll, printed IR, MSCCL-XML or oneCCL-XML from any tool.",
+        "verify", "inspect", "Execute FILE symbolically: .coll, IR, C of mpi-c, XML and plans of any tool.",
         ("FILE...",), (("Output", (*FORMS, _RUNTIME, MULTIPROCESSORS, PROFILE)), *_READING, *_GENERAL), _VERIFY_DETAILS,
     ),
     Verb(

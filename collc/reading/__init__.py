@@ -84,6 +84,10 @@ FORMATS: Registry[Format] = Registry("format", ("formats",), {
         "MSCCL++ plan", "a plan of MSCCL++", "{", False, _PUBLISHED,
         (("runtime", "plans of MSCCL++"), ("multiprocessors", "plans of MSCCL++")),
     ),
+    "mpi-c": Format(
+        "collc.reading.mpi_c", "MpiCReader", "C sources that collc wrote", "C of `mpi-c`", "C source", "", False,
+        ("verify",),
+    ),
 }, of=Format)  # fmt: skip
 
 
