@@ -19,7 +19,7 @@ from collections.abc import Iterable
 import attrs
 import numpy as np
 
-from collc.ir.arrays import Array
+from collc.ir.arrays import Array, as_column
 from collc.ir.diagnostic import error
 from collc.ir.machine import connections
 from collc.ir.program import Buffer, Opcode, Program
@@ -54,10 +54,10 @@ class Allowance:
 
 def allowance(program: Program) -> Allowance:
     """Return the resources that the engine must give ``program``; raise C0704 if the program deadlocks in any case."""
-    plain = _Execution(program, False, frozenset()).run()
+    plain = _Execution(program, False, frozenset()).run().needs()
     if program.collective.kind not in _OVERLAID:
         return _combine([plain], plain.copied)
-    return _combine([plain, _Execution(program, True, frozenset(plain.copied)).run()], plain.copied)
+    return _combine([plain, _Execution(program, True, frozenset(plain.copied)).run().needs()], plain.copied)
 
 
 def messages_allowance(program: SymmetricProgram, copied: frozenset[int] = frozenset()) -> Allowance:
@@ -65,13 +65,23 @@ def messages_allowance(program: SymmetricProgram, copied: frozenset[int] = froze
 
     A message of several runs is sent from a slot and arrives in one. The messages ``copied`` send copies in any case.
     """
-    plain = _OfRuns(program, False, copied).run()
+    plain = _OfRuns(program, False, copied).run().needs()
     if program.collective.kind not in _OVERLAID:
         return _combine([plain], plain.copied)
-    return _combine([plain, _OfRuns(program, True, frozenset(plain.copied)).run()], plain.copied)
+    return _combine([plain, _OfRuns(program, True, frozenset(plain.copied)).run().needs()], plain.copied)
 
 
-def _combine(runs: list[_Execution], copied: set[int]) -> Allowance:
+@attrs.frozen
+class _Needs:
+    """What the blocks needed in one execution; its own tables are as long as the program."""
+
+    slots: list[int]
+    slot_chunks: list[int]
+    sends: list[int]
+    copied: set[int]
+
+
+def _combine(runs: list[_Needs], copied: set[int]) -> Allowance:
     def largest(columns: Iterable[list[int]]) -> tuple[int, ...]:
         return tuple(max(values) for values in zip(*columns, strict=True))
 
@@ -169,6 +179,10 @@ class _Execution:
         if stuck:
             raise error("C0704", f"this program deadlocks: {self.program.place(self.at[stuck[0]])} waits forever")
         return self
+
+    def needs(self) -> _Needs:
+        """Return what the blocks needed until now."""
+        return _Needs(self.slots, self.slot_chunks, self.sends, self.copied)
 
     def _advance(self, b: int, woken: list[int]) -> None:
         while self.at[b] < self.end[b] and self.phase[b] != _RECEIVING:
@@ -288,22 +302,23 @@ class _OfRuns(_Execution):
         super().__init__(program.batched, in_place, copied)
 
     def _locate(self, in_place: bool) -> None:
-        read, self.written = (self._runs(end, in_place) for end in ("src", "dst"))
-        first = self.whole.message_start[:-1]
+        opening = self.whole.message_start[:-1]
+        self.written = self._runs("dst", in_place, np.arange(self.whole.seed.num_instructions))
         self.src, self.dst = (
-            list(zip(*(column[first].tolist() for column in runs), strict=True)) for runs in (read, self.written)
+            list(zip(*(column.tolist() for column in self._runs(end, in_place, opening)), strict=True))
+            for end in ("src", "dst")
         )
 
-    def _runs(self, end: str, in_place: bool) -> tuple[Array, Array, Array]:
-        """Return buffer, first chunk and end of each instruction's location; in place, the input is in the output."""
+    def _runs(self, end: str, in_place: bool, rows: Array) -> tuple[Array, Array, Array]:
+        """Return buffer, first chunk and end of some instructions' locations; in place, the input is in the output."""
         seed, kind = self.whole.seed, self.whole.collective.kind
-        buffer = getattr(seed, f"{end}_buffer").astype(np.int64)
-        first = getattr(seed, f"{end}_offset").astype(np.int64)
+        buffer = getattr(seed, f"{end}_buffer")[rows]
+        first = getattr(seed, f"{end}_offset").astype(np.int64)[rows]
         if in_place:
-            own = seed.rank * (seed.chunks if kind == "allgather" else 0)
-            first = first + np.where(buffer == Buffer.INPUT, own, 0)
-            buffer = np.where(buffer == Buffer.INPUT, Buffer.OUTPUT, buffer)
-        return buffer, first, first + seed.count
+            own = seed.rank[rows] * (seed.chunks if kind == "allgather" else 0)
+            first += np.where(buffer == Buffer.INPUT, own, 0)
+            buffer = np.where(buffer == Buffer.INPUT, np.uint8(Buffer.OUTPUT), buffer)
+        return buffer, as_column(first), as_column(first + seed.count[rows])
 
     def _leaves_slot(self, i: int) -> bool:
         return self.several[i] or i in self.copied
