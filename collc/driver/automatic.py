@@ -13,10 +13,7 @@ import attrs
 
 from collc.backends.base import Target, Window
 from collc.ir.diagnostic import CollcError, Diagnostic, Kind, Severity
-from collc.ir.schedule import Forest
 from collc.ir.spec import CollectiveRequest, Problem, ScheduleRequest
-from collc.ir.symmetric_forest import SymmetricForest
-from collc.passes.schedule.pipelining import pieces_to_write
 from collc.passes.schedulers import SCHEDULERS, usual
 
 from ..registry.classes import pass_class
@@ -170,10 +167,10 @@ class _Attempts:
 
         Those are a candidate then, as if the trees had been compiled in fewer pieces.
         """
-        forest = self.selector.ready.get(algorithm.scheduler_pass())
         lowered = bool(self.targets) and all(target.level == "program" for target in self.targets)
-        if isinstance(forest, Forest | SymmetricForest) and lowered and self.settings.recipe.elements is None:
-            self.require_pieces(algorithm, pieces_to_write(forest))
+        most = self.selector.pieces_written(algorithm) if lowered and self.settings.recipe.elements is None else None
+        if most is not None:
+            self.require_pieces(algorithm, most)
 
     def require_as_measured(self, algorithm: Algorithm, result: CollectiveResult) -> None:
         """Raise _Unfit if the trees fit only in fewer pieces, and add those as a candidate."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import attrs
 import numpy as np
 
-from ..arrays import Array
+from ..arrays import Array, Columns
 from ..machine import partners
 from ..program import Buffer, Program
 
@@ -38,7 +38,7 @@ def coarser(program: Program) -> Program | None:
     inner[free[: collective.num_shards * chunks - np.count_nonzero(inner[:-1])]] = True
     number = np.cumsum(inner) - 1
     first = number[place]
-    columns = {f"{end}_offset": np.where(program.uses(end), first, 0) for end in ("src", "dst")}
+    columns: Columns = {f"{end}_offset": np.where(program.uses(end), first, 0) for end in ("src", "dst")}
     return attrs.evolve(program, chunks=chunks, count=number[place + count] - first, **columns)
 
 
