@@ -51,7 +51,8 @@ def _places(program: Program) -> Array | None:
             return None
     if not (uses["src"] | uses["dst"]).all() or (src != dst)[uses["src"] & uses["dst"]].any():
         return None
-    place, partner = np.where(uses["src"], src, dst), partners(program)
+    place: Array = np.where(uses["src"], src, dst)
+    partner = partners(program)
     arrives = np.flatnonzero(partner >= 0)
     sent = partner[arrives]
     if (place[arrives] != place[sent]).any() or (program.count[arrives] != program.count[sent]).any():
