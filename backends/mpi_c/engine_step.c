@@ -104,6 +104,21 @@ static void next_rows(const struct work *work, struct run *run)
 {
     int64_t row = work->list + run->row;
 
+#if FIXED
+    run->src.at += piece_place[row];
+    run->dst.at += piece_place[row];
+    run->chunks = piece_count[row];
+    run->left = 1;
+    if (run->chunks < 0) {
+        row++;
+        run->chunks = -run->chunks;
+        run->left = piece_count[row];
+        run->src.stride = run->dst.stride = piece_place[row];
+    }
+    run->src.buffer = run->chunks % 2 ? OUTPUT : INPUT;
+    run->dst.buffer = OUTPUT;
+    run->chunks /= 2;
+#else /* FIXED */
     if (piece_count[row] == 0) {
         run->src.buffer = (int)piece_src[row];
         run->dst.buffer = (int)piece_dst[row];
@@ -121,6 +136,7 @@ static void next_rows(const struct work *work, struct run *run)
         run->src.stride = piece_src[row];
         run->dst.stride = piece_dst[row];
     }
+#endif /* FIXED */
     run->row = row + 1 - work->list;
 }
 

@@ -8,17 +8,17 @@ from collections.abc import Iterable
 import attrs
 
 __all__ = [
-    "COUNTED", "ENDS", "EVEN", "GROUPED", "ORBITS", "RELAYED", "ROOTED", "SHARED", "WORDED", "Form",
+    "COUNTED", "ENDS", "EVEN", "FIXED", "GROUPED", "ORBITS", "RELAYED", "ROOTED", "SHARED", "WORDED", "Form",
     "counted_functions", "described_forms", "resolved",
 ]  # fmt: skip
 
 #: flags of the lines ``#if FLAG`` .. ``#else /* FLAG */`` .. ``#endif /* FLAG */`` in shipped files: whether the
 #: generated file has functions with counts, functions without, functions for which some ranks only relay, algorithms
 #: of the first ranks and a group, such algorithms with several first ranks, such with a group that is none of vectors,
-#: functions that take the root, lists of pieces that both ends of a message share, and algorithms of the ranks that a
-#: rotation keeps and of one box
+#: functions that take the root, lists of pieces that both ends of a message share, such lists of fixed places, and
+#: algorithms of the ranks that a rotation keeps and of one box
 COUNTED, EVEN, RELAYED, GROUPED, ORBITS, WORDED = "COUNTS", "EVEN", "RELAYS", "GROUPS", "ORBITS", "WORDS"
-ROOTED, SHARED, TURNED = "ROOTS", "SHARED", "TURNS"
+ROOTED, SHARED, FIXED, TURNED = "ROOTS", "SHARED", "FIXED", "TURNS"
 
 
 @attrs.frozen
@@ -75,7 +75,7 @@ def resolved(text: str, flags: Iterable[str]) -> str:
     'a\\nc\\n'
     """
     chosen = frozenset(flags)
-    for flag in (COUNTED, EVEN, RELAYED, GROUPED, ORBITS, WORDED, ROOTED, SHARED, TURNED):
+    for flag in (COUNTED, EVEN, RELAYED, GROUPED, ORBITS, WORDED, ROOTED, SHARED, FIXED, TURNED):
         pattern = rf"^#if {flag}\n(.*?)(?:^#else /\* {flag} \*/\n(.*?))?^#endif /\* {flag} \*/\n"
         kept = r"\1" if flag in chosen else r"\2"
         text = re.sub(pattern, kept, text, flags=re.DOTALL | re.MULTILINE)

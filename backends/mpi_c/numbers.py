@@ -76,6 +76,14 @@ _SHARED = (
     " * and the distances from each to the next.",
     ("step_pieces", "piece_count", "piece_src", "piece_dst"),
 )
+#: those instead of pieces in files of messages with fixed places
+_FIXED = (
+    "Lists of the runs of messages with fixed places: how many rows each step has (0: it is one run; else its places\n"
+    " * are the first row). A row has twice the chunks of a run, and 1 more if it is read from the output; and the\n"
+    " * distance from the end of the run before. Below 0: the same of each of several runs, negated; the next row has\n"
+    " * the number of runs, and the distance from each to the next. All runs are written to the output.",
+    ("step_pieces", "piece_count", "piece_place"),
+)
 #: that of files in which such algorithms list several ranks
 _WIDTHS = ("Ranks that the algorithms of groups list, one of every orbit; 1 is rank 0 only.", "algorithm_width")
 #: those of files with a group that is none of vectors
@@ -109,9 +117,9 @@ def read_tables(cursor: Cursor) -> tuple[int, Numbers]:
             found[name] = read_table(cursor, name, kind)
     if cursor.accept(f"\n/* {_GROUPED[0][0]} */\n"):
         found |= {name: read_table(cursor, name, "") for name in _GROUPED[0][1]}
-        shared = cursor.accept(f"\n/* {_SHARED[0]} */\n")
-        title, names = _SHARED if shared else _GROUPED[1]
-        if not shared:
+        lists = [one for one in (_SHARED, _FIXED) if cursor.accept(f"\n/* {one[0]} */\n")]
+        title, names = lists[0] if lists else _GROUPED[1]
+        if not lists:
             cursor.expect(f"\n/* {title} */\n")
         found |= {name: read_table(cursor, name, "") for name in names}
         if cursor.accept(f"\n/* {_WORDED[0]} */\n"):

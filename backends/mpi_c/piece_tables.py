@@ -17,6 +17,7 @@ __all__ = ["listed_pieces", "piece_columns", "runs_of"]
 
 _COLUMNS = ("piece_buffer", "piece_place", "piece_count", "piece_times", "piece_stride")
 _SHARED = ("piece_count", "piece_src", "piece_dst")
+_FIXED = ("piece_count", "piece_place")
 
 #: runs that an algorithm may have, so that a wrong number does not take all memory
 _MOST_RUNS = 1 << 27
@@ -29,11 +30,18 @@ _OPCODE = 15  # the bits of a step's code that are its opcode
 
 def piece_columns(numbers: Numbers) -> tuple[str, ...]:
     """Return the names of the tables of pieces: those of lists that both ends of a message share, or of each end."""
+    if _is_fixed(numbers):
+        return _FIXED
     return _SHARED if _shares(numbers) else _COLUMNS
 
 
 def _shares(numbers: Numbers) -> bool:
-    return "piece_src" in numbers
+    """Return whether a message that reads and writes has one list for both."""
+    return "piece_src" in numbers or _is_fixed(numbers)
+
+
+def _is_fixed(numbers: Numbers) -> bool:
+    return "piece_place" in numbers and "piece_buffer" not in numbers
 
 
 def listed_pieces(numbers: Numbers) -> int:
@@ -106,6 +114,8 @@ class _Runs:
     @classmethod
     def of(cls, numbers: Numbers, end: str, first: Array, pieces: Array) -> _Runs:
         rows = ranges(first, pieces)
+        if _is_fixed(numbers):
+            return cls._expanded(*_fixed_rows(numbers, end, rows, pieces))
         if _shares(numbers):
             return cls._expanded(*_shared_rows(numbers, end, rows, pieces))
         buffer, place, count, times, stride = (numbers[name][rows] for name in _COLUMNS)
@@ -124,6 +134,33 @@ class _Runs:
         offset = place[piece] + ranges(np.zeros_like(times), times) * np.repeat(stride, times)
         number = np.bincount(owner[piece], minlength=lists)
         return cls(number, buffer[piece], offset, count[piece])
+
+
+def _fixed_rows(
+    numbers: Numbers, end: str, rows: Array, pieces: Array
+) -> tuple[Array, Array, Array, Array, Array, Array, int]:
+    """Return what :func:`_shared_rows` does of lists whose runs are read and written at the same places."""
+    owner, code, distance = owners(pieces), numbers["piece_count"][rows], numbers["piece_place"][rows]
+    ends = np.append(owner[1:] != owner[:-1], True)[: len(owner)]
+    more = np.zeros(len(code), dtype=bool)  # rows that have the runs of a series
+    more[1:] = (code[:-1] < 0) & ~ends[:-1]
+    if (ends & (code < 0) & ~more).any() or (more & (code < _SERIES)).any():
+        raise Unreadable("a list of runs ends before their number, or has a series of none")
+    at = np.flatnonzero(~more)
+    several = code[at] < 0
+    chunks, output = np.divmod(np.abs(code[at]), 2)
+    if (chunks < 1).any():
+        raise Unreadable("a list has a run of no chunks")
+    after = np.minimum(at + 1, max(len(rows) - 1, 0))
+    times, stride = np.where(several, code[after], 1), np.where(several, distance[after], 0)
+    opens = first_of_group(owner[at])
+    advance = np.append(0, (times - 1) * stride + chunks)[: len(at)]
+    reached = np.cumsum(distance[at] + np.where(opens, 0, advance))
+    begins = np.flatnonzero(opens)
+    before = np.append(0, reached)[begins]
+    place = reached - before[np.cumsum(opens) - 1]
+    buffer = np.where((output == 1) | (end == "dst"), int(Buffer.OUTPUT), int(Buffer.INPUT))
+    return owner[at], buffer, place, chunks, times, stride, len(pieces)
 
 
 def _shared_rows(

@@ -13,7 +13,7 @@ come first.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 import attrs
 
@@ -21,7 +21,7 @@ from collc.ir.program import Program
 from collc.ir.symmetric_program import SymmetricProgram
 from collc.ir.waves import waves
 
-from .progress_buffers import Buffers, Run
+from .progress_buffers import Buffers, Needs
 from .progress_one_by_one import OneByOne
 from .progress_waves import InWaves
 
@@ -59,21 +59,23 @@ def messages_allowance(program: SymmetricProgram, copied: frozenset[int] = froze
 def _allowed(buffers: Callable[[bool], Buffers], program: Program, kind: str, copied: frozenset[int]) -> Allowance:
     order = waves(program)  # None: few blocks work at a time
 
-    def run(in_place: bool, copied: frozenset[int]) -> Run:
+    def run(in_place: bool, copied: frozenset[int]) -> Needs:
         own = buffers(in_place)
-        return OneByOne(program, own, copied).run() if order is None else InWaves(program, own, copied, order).run()
+        if order is None:
+            return Needs.of(OneByOne(program, own, copied).run())
+        return Needs.of(InWaves(program, own, copied, order).run())
 
     plain = run(False, copied)
     if kind not in _OVERLAID:
         return _combine([plain], plain.copied)
-    return _combine([plain, run(True, frozenset(plain.copied))], plain.copied)
+    return _combine([plain, run(True, plain.copied)], plain.copied)
 
 
-def _combine(runs: list[Run], copied: set[int]) -> Allowance:
-    def largest(columns: Iterable[list[int]]) -> tuple[int, ...]:
+def _combine(runs: list[Needs], copied: frozenset[int]) -> Allowance:
+    def largest(columns: Iterable[Sequence[int]]) -> tuple[int, ...]:
         return tuple(max(values) for values in zip(*columns, strict=True))
 
     return Allowance(
         largest(run.slots for run in runs), largest(run.slot_chunks for run in runs),
-        largest(run.sends for run in runs), frozenset(copied), frozenset(runs[-1].copied - copied),
+        largest(run.sends for run in runs), copied, runs[-1].copied - copied,
     )  # fmt: skip

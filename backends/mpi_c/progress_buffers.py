@@ -8,11 +8,11 @@ from typing import Protocol
 import attrs
 import numpy as np
 
-from collc.ir.arrays import Array
+from collc.ir.arrays import Array, as_column
 from collc.ir.program import Buffer, Opcode, Program
 from collc.ir.symmetric_program import SymmetricProgram
 
-__all__ = ["ARRIVED", "READY", "RECEIVING", "Buffers", "Places", "Run", "first_allowance"]
+__all__ = ["ARRIVED", "READY", "RECEIVING", "Buffers", "Needs", "Places", "Run", "first_allowance"]
 
 #: phases of a block: before an instruction, waiting for its message, with its message
 READY, RECEIVING, ARRIVED = 0, 1, 2
@@ -41,6 +41,22 @@ class Run(Protocol):
         """The instructions that send a copy."""
 
 
+@attrs.frozen
+class Needs:
+    """What an execution found, without its own tables, which are as long as the program."""
+
+    slots: tuple[int, ...]
+    slot_chunks: tuple[int, ...]
+    sends: tuple[int, ...]
+    copied: frozenset[int]
+
+    @classmethod
+    def of(cls, run: Run) -> Needs:
+        """Return the needs of an execution that has ended."""
+        columns = (tuple(map(int, column)) for column in (run.slots, run.slot_chunks, run.sends))
+        return cls(*columns, frozenset(run.copied))
+
+
 @attrs.frozen(eq=False)
 class Places:
     """Locations at their ranks: chunks ``first`` to ``end`` of ``buffer``."""
@@ -52,13 +68,13 @@ class Places:
     @classmethod
     def of(cls, program: Program, end: str, in_place: bool, kind: str) -> Places:
         """Return where instructions read (``src``) or write (``dst``); in place, the input is part of the output."""
-        buffer = getattr(program, f"{end}_buffer").astype(np.int64)
+        buffer = getattr(program, f"{end}_buffer")
         first = getattr(program, f"{end}_offset").astype(np.int64)
         if in_place:
             own = program.rank * np.int64(program.chunks if kind == "allgather" else 0)
             first = first + np.where(buffer == Buffer.INPUT, own, 0)
-            buffer = np.where(buffer == Buffer.INPUT, np.int64(Buffer.OUTPUT), buffer)
-        return cls(buffer, first, first + program.count)
+            buffer = np.where(buffer == Buffer.INPUT, np.uint8(Buffer.OUTPUT), buffer)
+        return cls(as_column(buffer), as_column(first), as_column(first + program.count))
 
     def rows(self, chosen: Array | slice) -> Places:
         """Return some of these locations."""

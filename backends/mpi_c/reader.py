@@ -214,7 +214,8 @@ def rest_of_source(cursor: Cursor, prefix: str | None, visibility: str) -> Sourc
     channels, numbers = read_tables(cursor)
     counted, rooted = (one.kind is not None for one in declared), any(one.rooted for one in declared)
     worded, shared, turned = "algorithm_words" in numbers, "piece_src" in numbers, "algorithm_kept" in numbers
-    flags = flags_of(counted, relayed, most_listed(numbers), worded, rooted, shared, turned)
+    fixed = "piece_place" in numbers and "piece_buffer" not in numbers
+    flags = flags_of(counted, relayed, most_listed(numbers), worded, rooted, shared, turned, fixed)
     cursor.expect("\n")
     parts = [part for part in ENGINE if part != ENGINE_COUNTS or COUNTED in flags]
     texts = [resolved(shipped(part), flags).rstrip("\n") + "\n" for part in parts]

@@ -18,10 +18,12 @@ from collc.ir.symmetric_program import AnyProgram, SymmetricProgram
 from collc.ir.verify import adds_once
 
 from ..base import Window
+from .fixed_pieces import all_fixed
 from .forms import (
     COUNTED,
     ENDS,
     EVEN,
+    FIXED,
     GROUPED,
     ORBITS,
     RELAYED,
@@ -171,18 +173,19 @@ def template(name: str) -> str:
 
 def flags_of(
     counted: Iterable[bool], relayed: bool = False, width: int = 0, worded: bool = False, rooted: bool = False,
-    shared: bool = False, turned: bool = False,
+    shared: bool = False, turned: bool = False, fixed: bool = False,
 ) -> tuple[str, ...]:  # fmt: skip
     """Return the flags of a file of functions: whether each takes counts, and whether any has relays or takes the root.
 
     ``width`` is the most ranks that an algorithm with a group lists, 0 if there is none; ``worded`` says whether such
     a group is none of vectors, ``shared`` whether both ends of messages share lists of pieces, ``turned`` whether a
-    rotation that keeps some ranks makes all of few.
+    rotation that keeps some ranks makes all of few, ``fixed`` whether lists have fixed places.
     """
     found = set(counted)
     flags = (
         (COUNTED, True in found), (EVEN, False in found), (RELAYED, relayed), (GROUPED, width > 0), (ORBITS, width > 1),
-        (WORDED, worded), (ROOTED, rooted), (SHARED, shared), (TURNED, turned),
+        (WORDED, worded), (ROOTED, rooted), (SHARED, shared or fixed),
+        (FIXED, fixed), (TURNED, turned),
     )  # fmt: skip
     return tuple(flag for flag, has in flags if has)
 
@@ -190,8 +193,10 @@ def flags_of(
 def _flags(functions: Sequence[Function]) -> tuple[str, ...]:
     width, worded = max(f.width for f in functions), any(f.worded for f in functions)
     rooted, turned = any(f.rooted for f in functions), any(f.turned for f in functions)
-    shared, counted = any(shares(program) for f in functions for _, program in f.parts), [f.counted for f in functions]
-    return flags_of(counted, any(f.relays for f in functions), width, worded, rooted, shared, turned)
+    programs = [program for f in functions for _, program in f.parts]
+    shared, fixed = any(map(shares, programs)), all_fixed(programs)
+    counted, relayed = [f.counted for f in functions], any(f.relays for f in functions)
+    return flags_of(counted, relayed, width, worded, rooted, shared, turned, fixed)
 
 
 def relayed_words(members: int) -> str:

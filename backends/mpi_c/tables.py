@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import attrs
@@ -16,6 +16,8 @@ from collc.ir.ragged import starts
 from collc.ir.symmetric_program import AnyProgram, SymmetricProgram
 from collc.ir.verify import adds_once
 
+from .fixed_pieces import TITLE as FIXED_PIECES
+from .fixed_pieces import all_fixed, fixed_pieces
 from .pieces import ENDS, Pieces, pieces_of
 from .progress import Allowance, allowance, messages_allowance
 from .rooted import TITLE as ROOTS_TITLE
@@ -73,8 +75,8 @@ def tables(
     last is ignored. ``roots`` are those of the functions that take the root. Raises C0704 if the engine cannot run a
     program.
     """
-    shared = any(shares(program) for group in groups for program, _ in group)
-    prepared = [[_Ready.of(program, shared) for program, _ in group] for group in groups]
+    listed, lists = _form([program for group in groups for program, _ in group])
+    prepared = [[_Ready.of(program, listed) for program, _ in group] for group in groups]
     plans, ready = _plans(prepared), _numbered(one for group in prepared for one in group)
     channels = max(one.program.num_channels for one in ready)
     parts = [f"/* Channels are message tags. */\nenum {{ CHANNELS = {channels} }};\n"]
@@ -103,13 +105,22 @@ def tables(
         numbers |= {name: _listed(values) for name, values in joined.items()}
         parts.append(f"/* {title} */\n" + "".join(column(name, values) for name, values in joined.items()))
     if any(one.group.sizes for one in ready):
-        text, more = _groups(ready, SHARED_PIECES if shared else _PIECES)
+        text, more = _groups(ready, lists)
         parts.append(text)
         numbers |= more
     if moves := root_columns(roots):
         numbers |= {name: _listed(values) for name, values in moves.items()}
         parts.append(f"/* {ROOTS_TITLE} */\n" + "".join(column(name, values) for name, values in moves.items()))
     return "\n".join(parts), plans, numbers
+
+
+def _form(programs: Sequence[AnyProgram]) -> tuple[Callable[[AnyProgram], Pieces], str]:
+    """Return the function that lists the pieces of each algorithm of a file, and the title of their tables."""
+    if all_fixed(programs):
+        return fixed_pieces, FIXED_PIECES
+    if any(map(shares, programs)):
+        return shared_pieces, SHARED_PIECES
+    return pieces_of, _PIECES
 
 
 def _plans(prepared: Sequence[Sequence[_Ready]]) -> list[Plan]:
@@ -205,24 +216,23 @@ class _Ready:
     first_piece: int = 0
 
     @classmethod
-    def of(cls, program: AnyProgram, shared: bool) -> _Ready:
+    def of(cls, program: AnyProgram, listed: Callable[[AnyProgram], Pieces]) -> _Ready:
         twice = not adds_once(program)
         few = folded(program) if isinstance(program, SymmetricProgram) else None
         if few is not None:
             group, messages, allowed = GroupTables.of_few(few), messages_of_few(few), few.allowance()
             _require_channels(messages)
             segments = shards_in_scratch(few.few, group.width)
-            return cls(messages, program.collective, segments, allowed, twice, group, pieces_of(few.few))
+            return cls(messages, program.collective, segments, allowed, twice, group, listed(few.few))
         if isinstance(program, SymmetricProgram):
             group, messages, allowed = GroupTables.of(program), messages_of(program), messages_allowance(program)
             _require_channels(messages)
-            pieces = shared_pieces(program) if shared else pieces_of(program)
-            return cls(messages, program.collective, shards_in_scratch(program), allowed, twice, group, pieces)
+            segments = shards_in_scratch(program)
+            return cls(messages, program.collective, segments, allowed, twice, group, listed(program))
         _require_supported(program)
         renumbered, segments = lay_out(program)
         found = allowance(renumbered)
-        pieces = shared_pieces(renumbered) if shared else pieces_of(renumbered)
-        return cls(renumbered, program.collective, segments, found, twice, GroupTables(), pieces)
+        return cls(renumbered, program.collective, segments, found, twice, GroupTables(), listed(renumbered))
 
 
 def _require_supported(program: Program) -> None:

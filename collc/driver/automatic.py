@@ -139,6 +139,7 @@ class _Attempts:
         algorithm = interval.algorithm
         key = algorithm, window, self.size_if_planned(algorithm)
         if key not in self.results:
+            self.require_worth_trying(algorithm)
             chosen = _with_schedule(self.request, ScheduleRequest(algorithm.scheduler, algorithm.requested()))
             request = attrs.evolve(chosen, problem=self.selector.measured_problem(algorithm, chosen.problem))
             try:
@@ -161,13 +162,28 @@ class _Attempts:
             return problem.collective.size
         return size_if_planned(algorithm.scheduler_pass(), problem)
 
+    def require_worth_trying(self, algorithm: Algorithm) -> None:
+        """Raise _Unfit before the passes run if they would write out the trees in fewer pieces, whatever the target.
+
+        Those are a candidate then, as if the trees had been compiled in fewer pieces.
+        """
+        lowered = bool(self.targets) and all(target.level == "program" for target in self.targets)
+        most = self.selector.pieces_written(algorithm) if lowered and self.settings.recipe.elements is None else None
+        if most is not None:
+            self.require_pieces(algorithm, most)
+
     def require_as_measured(self, algorithm: Algorithm, result: CollectiveResult) -> None:
         """Raise _Unfit if the trees fit only in fewer pieces, and add those as a candidate."""
+        if result.forest is not None:
+            self.require_pieces(algorithm, result.forest.pieces)
+
+    def require_pieces(self, algorithm: Algorithm, fitting: int) -> None:
+        """Raise _Unfit if fewer pieces fit than were measured, and add those as a candidate."""
         measured = self.selector.pieces.get(algorithm)
-        if result.forest is None or measured is None or result.forest.pieces >= measured:
+        if measured is None or fitting >= measured:
             return
-        self.selector.add_pieces(algorithm, result.forest.pieces)
-        raise _Unfit(algorithm, f"more pieces than fit, which are {result.forest.pieces}")
+        self.selector.add_pieces(algorithm, fitting)
+        raise _Unfit(algorithm, f"more pieces than fit, which are {fitting}")
 
     def joined(self, choice: Choice, found: Sequence[CollectiveResult]) -> CollectiveResult:
         """Return one result for all sizes: the first algorithm's, with the files and reports of all."""

@@ -15,11 +15,13 @@ from collc.ir.diagnostic import CollcError, Excess, Subject, error
 from collc.ir.effort import EffortSpent, limited
 from collc.ir.graph.boxes import boxes_of
 from collc.ir.progress import progress
+from collc.ir.schedule import Forest
 from collc.ir.spec import Problem
 from collc.ir.symmetric import SymmetricSchedule
 from collc.ir.symmetric_forest import SymmetricForest
 from collc.passes import PASSES
 from collc.passes.applying import require_listed
+from collc.passes.schedule.pipelining import pieces_to_write
 from collc.passes.schedulers import Candidate, usual
 from collc.passes.synthesis.forest.front import Grown, Number, grown, members, numbers, work_limit
 from collc.passes.synthesis.forest.scheduler import ForestScheduler
@@ -41,7 +43,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from collc.ir.levels import Scheduled
-    from collc.ir.schedule import Forest
     from collc.passes.base import Pass
 
 __all__ = ["Selector", "reason_of", "unnamed"]
@@ -419,6 +420,11 @@ class Selector:
         found = algorithm.with_options(pieces=pieces)
         self.pieces[found], self.forests[found] = pieces, (algorithm, forest)
         return found
+
+    def pieces_written(self, algorithm: Algorithm) -> int | None:
+        """Return the most pieces in which the trees of an algorithm are written out; None if it has no trees."""
+        trees = self.ready.get(algorithm.scheduler_pass())
+        return pieces_to_write(trees) if isinstance(trees, Forest | SymmetricForest) else None
 
     def measured_problem(self, algorithm: Algorithm, problem: Problem) -> Problem:
         """Return a problem whose schedule has relays if that of the measured algorithm has."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from ..arrays import Array, lexsort, numbered
@@ -14,6 +16,9 @@ from ._order import BITS, STRONG, WEAK, Order
 from ._structure import MOST, doing
 
 __all__ = ["races"]
+
+#: accesses that are sorted together
+_ROWS = 1 << 19
 
 
 @frozen(eq=False)
@@ -49,6 +54,34 @@ def races(program: Program, where: Layout, touched: Accesses, order: Order) -> l
 
 def _conflicts(program: Program, touched: Accesses, time: Array) -> _Pairs:
     """Return neighbouring conflicts of different blocks, each pair of instructions once.
+
+    Ranks have no location in common, so some ranks are sorted at a time.
+    """
+    found = [_Pairs(*np.zeros((2, 0), dtype=np.int64))]
+    for rows in _by_ranks(program.rank.take(touched.instruction)):
+        some = Accesses(
+            touched.instruction[rows], touched.lo[rows], touched.hi[rows], touched.write[rows]
+        )  # fmt: skip
+        pairs = _of_some(program, some, time)
+        found.append(_Pairs(pairs.before + rows.start, pairs.after + rows.start))
+    return _Pairs(*(np.concatenate([getattr(one, name) for one in found]) for name in ("before", "after")))
+
+
+def _by_ranks(rank: Array) -> Iterator[slice]:
+    """Yield the rows of some ranks together, about ``_ROWS`` of them; all rows if ranks do not ascend."""
+    if len(rank) <= _ROWS or (rank[1:] < rank[:-1]).any():
+        yield slice(0, len(rank))
+        return
+    ends = np.append(np.flatnonzero(first_of_group(rank))[1:], len(rank))
+    begin = 0
+    while begin < len(rank):
+        end = int(ends[np.searchsorted(ends, min(begin + _ROWS, len(rank)))])
+        yield slice(begin, end)
+        begin = end
+
+
+def _of_some(program: Program, touched: Accesses, time: Array) -> _Pairs:
+    """Return the conflicts of the accesses of some ranks.
 
     Addresses that are always accessed together count as one. Of several pairs of the same two instructions, the one is
     kept in which the earlier instruction is furthest behind the later one, in chunks.

@@ -224,5 +224,6 @@ def _is_right_in_both(program: Program, found: Waves, order: Order) -> bool:
         return False
     if races(program, where, touched, order):
         return False
+    del touched  # longer than the program itself
     apart = layout(program, inplace=False)
     return adds_up(program, apart, found, order.partner) or computes(program, apart, found, order.partner)

@@ -14,14 +14,17 @@ import numpy as np
 
 from ..arrays import Array, distinct, lexsort
 from ..frozen import frozen
+from ..layout import total
 from ..machine import execute, partners, receivers
 from ..program import Buffer, Opcode
 from ..ragged import inverse, owners, ranges
 from ..symmetric import TEMPLATE_KINDS, SymmetricSchedule
 from ..symmetric_program import SymmetricProgram
 from ..validate import flaws
+from ..waves import least_depth
+from ._coarse import coarser
 from ._products import products_agree
-from .program import verify_program
+from .program import MAX_CHUNKS, verify_program
 from .report import Check, Report
 
 __all__ = ["template_adds_once", "template_strayed", "verify_symmetric_program"]
@@ -136,11 +139,21 @@ def _listed_checks(program: SymmetricProgram) -> Iterator[Check]:
     ordered by runs is ordered by messages too, and both have the same results. Messages are matched as they are.
     """
     yield _check("matched", _unmatched(program), _messages(program))
-    execution = execute(program.batched)
-    stuck = execution.deadlock.describe(program.batched) if execution.deadlock else ""
-    yield _check("deadlock", stuck, f"completes with FIFOs of depth {execution.depth}")
-    report = verify_program(program.unfold())
-    yield from (check for check in report.checks if check.name not in ("structure", "matched", "deadlock"))
+    depth, stuck = least_depth(program.batched, None), ""
+    if depth is None:
+        execution = execute(program.batched)
+        depth, stuck = execution.depth, execution.deadlock.describe(program.batched) if execution.deadlock else ""
+    yield _check("deadlock", stuck, f"completes with FIFOs of depth {depth}")
+    whole = program.unfold()
+    coarse = coarser(whole) if total(whole) <= MAX_CHUNKS else None
+    report = verify_program(coarse or whole)
+    if coarse is not None and not report.ok:
+        report = verify_program(whole)  # says where the mistake is
+    for check in report.checks:
+        if check.name == "bounds" and check.ok:
+            yield Check("bounds", True, f"{total(whole)} chunks in all buffers")
+        elif check.name not in ("structure", "matched", "deadlock"):
+            yield check
 
 
 def _messages(program: SymmetricProgram) -> str:

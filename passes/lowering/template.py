@@ -13,7 +13,6 @@ from heapq import heappop, heappush
 import attrs
 import numpy as np
 
-from collc.ir.acting import Acting
 from collc.ir.arrays import Array, Columns, distinct, fit, lexsort, numbered
 from collc.ir.frozen import frozen
 from collc.ir.opcodes import READS_SRC, WRITES_DST
@@ -48,18 +47,18 @@ def lower_template(s: SymmetricSchedule) -> SymmetricProgram | None:
         # what rank 0 sends of its shard, it sends of all
         rows, n = np.flatnonzero(ends.sent == 0), s.topology.num_ranks
         return _exchanged(s, ends, rows, *(column[rows].astype(np.int64) * n for column in (s.seed.lo, s.seed.hi)))
+    if isinstance(s.orbits, Identity) and s.collective.kind == "allreduce":  # of a rank, all shards are in one place
+        return _exchanged_by_all(s, ends)
     atoms = _Atoms.of(s, ends)
     if atoms.exchange(s):
-        return None if isinstance(s.orbits, Acting) else _exchanged_by_all(s, ends)
-    table = _instructions(s, ends, atoms)
-    del atoms
-    return _assembled(s, table, ends)
-
-
-def _exchanged_by_all(s: SymmetricSchedule, ends: _Ends) -> SymmetricProgram | None:
-    """Return the program of all ranks that exchange chunks of whole vectors; None for other schedules and groups."""
-    if not isinstance(s.orbits, Identity) or s.collective.kind != "allreduce":
         return None
+    table = _instructions(s, ends, atoms)
+    del atoms  # the longest columns of all
+    return _assembled(s, _sorted(table), ends)
+
+
+def _exchanged_by_all(s: SymmetricSchedule, ends: _Ends) -> SymmetricProgram:
+    """Return the program of all ranks, each of which has the whole vector: any chunks of it may be neighbours."""
     first = s.seed.shard.astype(np.int64) * s.parts
     return _exchanged(s, ends, np.arange(len(s.seed)), first + s.seed.lo, first + s.seed.hi)
 
@@ -79,13 +78,14 @@ def _exchanged(s: SymmetricSchedule, ends: _Ends, rows: Array, lo: Array, hi: Ar
     rows, hi = rows[begin], hi[np.append(begin[1:], len(fresh)) - 1]
     zero = np.zeros_like(rows)  # the vector is the one shard
     runs = attrs.evolve(seed.rows(rows), parts=parts, shard=zero, lo=lo[begin], hi=hi)
-    sender, receiver, first = ends.sender[rows], ends.receiver[rows], np.arange(s.width)
+    sender, receiver, first = _slim(ends.sender[rows]), _slim(ends.receiver[rows]), np.arange(s.width)
     ends = attrs.evolve(
-        ends, place=ends.place[rows], sender=sender, receiver=receiver, sent=sender, received=receiver,
+        ends, place=_slim(ends.place[rows]), sender=sender, receiver=receiver, sent=sender, received=receiver,
         held=_Held(first, np.zeros_like(first)),
     )  # fmt: skip
     one = attrs.evolve(s, seed=runs)
-    return _assembled(one, _instructions(one, ends, _Atoms.of(one, ends)), ends, fixed=s.parts)
+    table = _instructions(one, ends, _Atoms.of(one, ends))
+    return _assembled(one, _sorted(table), ends, fixed=s.parts)
 
 
 def _are_whole(s: SymmetricSchedule, ends: _Ends) -> bool:
@@ -105,7 +105,8 @@ def lower_messages(s: Schedule) -> SymmetricProgram | None:
     """Return the program of a discrete schedule without a group: that of all ranks, as the template of one element.
 
     None if the collective has no templates, or if a rank sends a chunk in the step in which it arrives there. In an
-    allreduce it may: then chunks have fixed places, as in latency variants.
+    allreduce it may: there chunks have fixed places, as in latency variants, and neighbours of different shards in one
+    message are one run.
     """
     if s.collective.kind not in TEMPLATE_KINDS or not s.collective.is_plain:
         return None
@@ -295,15 +296,15 @@ class _Atoms:
     def of(cls, s: SymmetricSchedule, ends: _Ends) -> _Atoms:
         cuts = _Cuts.of(s)
         begin, end = cuts.between(s)
-        row, atom = owners(end - begin), ranges(begin, end - begin)
+        row, atom = _slim(owners(end - begin)), _slim(ranges(begin, end - begin))
         kind = cuts.kind(ends.held.shard)
         base = starts(np.diff(cuts.first)[kind] - 1)
         within = base[:-1] - cuts.first[kind]
-        sent, received = within[ends.sent][row] + atom, within[ends.received][row] + atom
-        time, never = (s.seed.step.astype(np.int64) * len(ends.to) + ends.place)[row], s.num_steps * len(ends.to)
+        sent, received = (_slim(within[ends.sent][row] + atom), _slim(within[ends.received][row] + atom))
+        never = s.num_steps * len(ends.to)
+        time = _slim(s.seed.step.astype(np.int64) * len(ends.to) + ends.place)[row]
         first = np.full(int(base[-1]), never, dtype=fit(-1, never))
-        backwards = lexsort([-time])  # the earliest is written last
-        first[received[backwards]] = time[backwards]
+        np.minimum.at(first, received, time.astype(first.dtype, copy=False))
         early = _sent_after_arrival(s, ends)
         first[np.repeat(early, np.diff(base))] = -1
         return cls(row, atom, sent, received, time, base, first, never, early, cuts)
@@ -331,6 +332,12 @@ class _Atoms:
         return arrives
 
 
+def _slim(column: Array) -> Array:
+    """Return a column of 32 bits if its numbers fit these: those of atoms are the longest of all."""
+    low, high = int(column.min(initial=0)), int(column.max(initial=0))
+    return column.astype(np.int32) if -(1 << 31) <= low and high < 1 << 31 else column
+
+
 def _sent_after_arrival(s: SymmetricSchedule, ends: _Ends) -> Array:
     """Return which shards of an all-to-all their source still sends after the shard that replaces them has arrived.
 
@@ -351,26 +358,28 @@ def _sent_after_arrival(s: SymmetricSchedule, ends: _Ends) -> Array:
 
 
 def _instructions(s: SymmetricSchedule, ends: _Ends, atoms: _Atoms) -> Columns:
-    """Return the instructions as columns; ``rank``, ``kind`` and ``place`` name their block, ``row`` the transfer."""
-    buffer, home, start = _homes(s, ends, atoms)
+    """Return the instructions as columns, in no order: ``rank``, ``kind`` and ``place`` name their block, ``row`` the
+    transfer.
+    """
+    buffer, home, start = (_slim(column) for column in _homes(s, ends, atoms))
     # all sends of a step read what was there before it
-    sent_home = atoms.first[atoms.sent] < (s.seed.step.astype(np.int64) * len(ends.to))[atoms.row]
+    sent_home = atoms.first[atoms.sent] < _slim(s.seed.step.astype(np.int64) * len(ends.to))[atoms.row]
     kept_home = atoms.first[atoms.received] < atoms.time
     # rows are cut where the location at either end changes, so that both ends have the same instructions
     fresh = first_of_group(atoms.row) | first_of_group(sent_home) | first_of_group(kept_home)
     begin = np.flatnonzero(fresh)
     final = np.append(begin[1:], len(fresh))[: len(begin)] - 1
-    edges = atoms.cuts.edges
+    edges = _slim(atoms.cuts.edges)
     row, lo, hi = atoms.row[begin], edges[atoms.atom[begin]], edges[atoms.atom[final] + 1]
     sent_home, kept_home, sent, received = sent_home[begin], kept_home[begin], ends.sent[row], ends.received[row]
-    zeros = np.zeros(len(row), dtype=np.int64)
+    zeros = np.zeros(len(row), dtype=np.uint8)
     nth = _within_messages(s, row, lo, buffer[received], home[received])
-    common = {"place": ends.place[row], "row": nth, "lo": lo, "count": hi - lo}
-    step = s.seed.step.astype(np.int64)[row]
+    step = _slim(s.seed.step.astype(np.int64))[row]
     # a rank without a contribution of its own stores what it receives first
     adds = (s.seed.action == Action.REDUCE)[row] & (kept_home | (start[received] >= 0))
     # the two ends cut messages alike: one adds all its data, or none
-    common["arrival"] = np.where(adds, Opcode.RECV_REDUCE_COPY, Opcode.RECV)
+    arrival = np.where(adds, np.uint8(Opcode.RECV_REDUCE_COPY), np.uint8(Opcode.RECV))
+    common = _narrow({"place": ends.place[row], "row": nth, "lo": lo, "count": hi - lo, "arrival": arrival})
     sends = _narrow({
         **common, "rank": ends.sender[row], "kind": zeros + _SENDING, "time": 2 * step, "opcode": zeros + Opcode.SEND,
         "src_buffer": np.where(sent_home, buffer[sent], Buffer.INPUT),
@@ -381,14 +390,18 @@ def _instructions(s: SymmetricSchedule, ends: _Ends, atoms: _Atoms) -> Columns:
     src = np.where(kept_home, home[received], start[received]) + lo
     receives = _narrow({
         **common, "rank": ends.receiver[row], "kind": zeros + _RECEIVING, "time": 2 * step + 1,
-        "opcode": common["arrival"],
+        "opcode": arrival,
         "src_buffer": np.where(adds, src_buffer, 0), "src_offset": np.where(adds, src, 0),
         "dst_buffer": buffer[received], "dst_offset": home[received] + lo,
     })  # fmt: skip
     tables = [sends, receives, _narrow(_copies(s, ends, atoms, home, start, buffer))]
-    found = {c: np.concatenate([table.pop(c) for table in tables]) for c in list(tables[0])}
-    order = lexsort([found[c] for c in ("lo", "row", "arrival", "time", "place", "kind", "rank")])
-    return {c: values[order] for c, values in found.items()}
+    return {c: np.concatenate([table.pop(c) for table in tables]) for c in list(tables[0])}
+
+
+def _sorted(table: Columns) -> Columns:
+    """Return instructions block by block, message by message; ``table`` is empty then."""
+    order = lexsort([table[c] for c in ("lo", "row", "arrival", "time", "place", "kind", "rank")])
+    return {c: table.pop(c)[order] for c in list(table)}
 
 
 def _within_messages(s: SymmetricSchedule, row: Array, lo: Array, buffer: Array, home: Array) -> Array:
@@ -404,7 +417,9 @@ def _within_messages(s: SymmetricSchedule, row: Array, lo: Array, buffer: Array,
 
 def _narrow(table: Columns) -> Columns:
     """Return columns in the narrowest types that hold them: they are many, and long."""
-    return {c: table[c].astype(fit(int(table[c].min(initial=0)), int(table[c].max(initial=0)))) for c in table}
+    return {
+        c: table[c].astype(fit(int(table[c].min(initial=0)), int(table[c].max(initial=0))), copy=False) for c in table
+    }
 
 
 def _homes(s: SymmetricSchedule, ends: _Ends, atoms: _Atoms) -> tuple[Array, Array, Array]:

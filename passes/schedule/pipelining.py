@@ -19,7 +19,7 @@ from ..base import Pass
 from ..knobs import Knob
 from ..ranges import Range
 
-__all__ = ["Pipelining"]
+__all__ = ["Pipelining", "pieces_to_write"]
 
 #: the most transfers of a schedule; each takes about 40 bytes while the pass runs
 _MOST_TRANSFERS = 1 << 26
@@ -42,6 +42,19 @@ def _most_pieces(forest: Forest | SymmetricForest, limits: Mapping[str, int]) ->
         forest = forest.unfold() if isinstance(forest, SymmetricForest) else forest
         most = min(most, limits["max_steps"] * limits["max_threadblocks"] // max(_messages(forest), 1))
     return max(most, 1)
+
+
+def pieces_to_write(forest: Forest | SymmetricForest) -> int:
+    """Return an upper bound on the pieces in which a compilation writes out trees, whatever the target.
+
+    It takes the trees' own number if that is worth trying. It halves that number until there are not too many
+    transfers, which is not done here for a template: some of its trees are written out, or all.
+    """
+    pieces = min(forest.pieces, _most_pieces(forest, {}))
+    transfers = _transfers(forest) if isinstance(forest, Forest) else 1
+    while pieces > 1 and transfers * pieces > _MOST_TRANSFERS:
+        pieces //= 2
+    return pieces
 
 
 def _messages(forest: Forest) -> int:

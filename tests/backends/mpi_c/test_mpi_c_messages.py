@@ -21,6 +21,7 @@ from collc.backends.base import Artifact
 from collc.backends.mpi_c import MpiC
 from collc.backends.mpi_c.cursor import Unreadable
 from collc.backends.mpi_c.decode import decode
+from collc.backends.mpi_c.fixed_pieces import all_fixed, fixed_pieces
 from collc.backends.mpi_c.numbers import Numbers
 from collc.backends.mpi_c.piece_tables import runs_of
 from collc.backends.mpi_c.pieces import ENDS, pieces_of
@@ -29,6 +30,7 @@ from collc.backends.mpi_c.shared_pieces import shared_pieces
 from collc.backends.mpi_c.template_tables import segment_differences, template_differences
 from collc.backends.mpi_c.templates import messages_of
 from collc.backends.mpi_c.toolchain import Mpi
+from collc.ir.opcodes import Opcode
 from collc.ir.program import Program
 from collc.ir.symmetric import MOST_LISTED, SYMMETRIC_KINDS, TEMPLATE_KINDS
 from collc.ir.symmetric_program import SymmetricProgram
@@ -45,6 +47,7 @@ _TABLES = (
 )  # fmt: skip
 
 _SHARED = ("piece_count", "piece_src", "piece_dst")
+_FIXED = ("piece_count", "piece_place")
 
 
 @cache
@@ -87,6 +90,11 @@ def _changes_are_found(table: str, kind: str) -> None:
         at = start + place.start()
         digit = str((int(text[at]) + 1) % 10)
         assert not _read(text[:at] + digit + text[at + 1 :], kind).ok, (table, place[0])
+
+
+@pytest.mark.parametrize("table", [*(name for name in _TABLES if not name.startswith("piece_")), *_FIXED])
+def test_a_changed_number_of_an_allreduce_is_found(table: str) -> None:
+    _changes_are_found(table, "allreduce")
 
 
 @pytest.mark.parametrize("table", _SHARED)
@@ -156,6 +164,64 @@ def test_lists_that_both_ends_share_have_the_runs(network: Topology, kind: str) 
         assert np.array_equal(column[used], getattr(seed, name)[used]), name
 
 
+@given(connected(min_ranks=2))
+def test_lists_of_fixed_places_have_the_runs(network: Topology) -> None:
+    program = message_program(network, "allreduce")
+    assert all_fixed([program]) == bool(program.joined.any())
+    fixed, messages = fixed_pieces(program), messages_of(program)
+    several = fixed.number > 0
+    columns = {
+        f"{end}_offset": np.where(several, np.maximum(getattr(fixed, end), 0), getattr(messages, f"{end}_offset"))
+        for end in ENDS
+    }
+    number, runs = runs_of(dict(fixed.columns), attrs.evolve(messages, **columns), fixed.number)
+    assert np.array_equal(number, np.diff(program.message_start))
+    seed = program.seed
+    for name, column in runs.items():
+        used = seed.uses(name[:3]) if name != "count" else seed.count >= 0
+        assert np.array_equal(column[used], getattr(seed, name)[used]), name
+
+
+def test_only_files_of_fixed_places_have_their_lists() -> None:
+    """A file with one other program of messages of several runs, or with a run read elsewhere, has other lists."""
+    program, other = message_program(NETS[1], "allreduce"), message_program(NETS[1], "allgather")
+    assert all_fixed([program]) and not all_fixed([program, other]) and not all_fixed([other])
+    for name in ("src_offset", "dst_offset", "src_buffer", "dst_buffer"):
+        column = getattr(program.seed, name).astype(np.int64)
+        row = int(np.flatnonzero(program.seed.uses(name[:3]) & (program.joined == 1))[0])
+        column[row] = 2 if name == "src_buffer" else 0 if name == "dst_buffer" else column[row] + 1
+        moved = attrs.evolve(program, seed=attrs.evolve(program.seed, **{name: column}))
+        assert not all_fixed([moved]), name
+
+
+@pytest.mark.parametrize(
+    ("rows", "text"),
+    [
+        ([(3, 1), (-3, 2)], "ends before"), ([(-3, 2), (2, 1)], "series of none"), ([(1, 1), (3, 1)], "no chunks"),
+        ([(-3, 2), (-3, 2)], "series of none"), ([(0, 1), (3, 1)], "no chunks"),
+    ],
+)  # fmt: skip
+def test_lists_of_fixed_places_that_are_wrong_are_not_read(rows: list[tuple[int, int]], text: str) -> None:
+    program = message_program(NETS[1], "allreduce")
+    fixed, messages = fixed_pieces(program), messages_of(program)
+    at = int(np.flatnonzero((fixed.number > 0) & (messages.opcode == Opcode.SEND))[0])
+    count, place = np.array(rows).T
+    one = np.zeros(len(fixed.number), dtype=np.int64)
+    one[at] = len(rows)
+    columns = {f"{end}_offset": np.where(fixed.number > 0, 0, getattr(messages, f"{end}_offset")) for end in ENDS}
+    with pytest.raises(Unreadable, match=text):
+        runs_of({"piece_count": count, "piece_place": place}, attrs.evolve(messages, **columns), one)
+
+
+def test_files_of_allreduces_are_smaller_with_lists_of_fixed_places() -> None:
+    program = message_program("generalized_kautz(4, 96)", "allreduce")
+    sizes = [
+        sum(len(f" {number},") for column in one.columns.values() for number in column.tolist())
+        for one in (fixed_pieces(program), pieces_of(program))
+    ]
+    assert sizes[0] < 0.7 * sizes[1]
+
+
 @pytest.mark.parametrize("name", NETS)
 def test_equal_lists_are_written_once_and_series_are_one_piece(name: str) -> None:
     program = message_program(name, "allgather")
@@ -191,6 +257,15 @@ def test_short_schedules_and_other_targets_keep_instructions() -> None:
     schedule = listed_schedule(NETS[0], "allgather")
     assert len(schedule) < MOST_LISTED and isinstance(Lower(listed=MOST_LISTED).run(schedule), Program)
     assert isinstance(Lower().run(schedule), Program) and "broadcast" not in TEMPLATE_KINDS
+
+
+@pytest.mark.needs("mpi")
+@pytest.mark.parametrize("name", NETS if EXHAUSTIVE else NETS[::2])
+def test_allreduces_of_fixed_places_on_a_real_mpi(name: str, mpich: Mpi, tmp_path: Path) -> None:
+    made = [message_program(name, "allreduce").renamed("allreduce")]
+    assert all_fixed(made)
+    built = Built(mpich, made, tmp_path)
+    assert right(built.run(counts=(0, 1, 5, 1000), dtypes=("float64", "strided"), ops=("sum", "user"))) > 0
 
 
 @pytest.mark.needs("mpi")

@@ -25,6 +25,7 @@ from collc.messages.internal import is_fatal, memory_error
 from collc.messages.render import as_json, as_sarif
 from collc.passes.base import Pass
 from collc.passes.knobs import Knob
+from collc.passes.schedule import pipelining
 from collc.passes.synthesis.breadth_first.bfb import BFB
 from collc.reading.coll import load_spec
 from collc.reading.loading import Loading
@@ -118,6 +119,38 @@ def test_a_candidate_of_auto_has_fewer_pieces_for_a_limit_nobody_listed() -> Non
     assert made.forest is not None and free.forest is not None and made.forest.pieces < free.forest.pieces
     assert made.choice is not None
     assert any(f"more pieces than fit, which are {made.forest.pieces}" in one.reason for one in made.choice.skipped)
+
+
+@pytest.mark.parametrize("most", [1, 3])
+def test_trees_that_no_target_takes_in_so_many_pieces_are_compiled_once(
+    most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What `auto` measured in more pieces than are ever written out is no reason to compile, only to measure again."""
+    monkeypatch.setattr(pipelining, "_most_pieces", lambda forest, limits: most)
+    ran, run = list[int](), pipelining.Pipelining.run
+
+    def noted(this: pipelining.Pipelining, ir: Any) -> Any:
+        made = run(this, ir)
+        ran.append(int(made.num_steps))
+        return made
+
+    monkeypatch.setattr(pipelining.Pipelining, "run", noted)
+    made = compiled(BOX + 'schedule c using auto { candidates: "forest" };\n', Few())
+    assert made.forest is not None and made.forest.pieces == most and len(ran) == 1
+    assert made.choice is not None
+    assert [one.reason for one in made.choice.skipped] == [f"more pieces than fit, which are {most}"]
+
+
+@pytest.mark.parametrize("fit", [1, 2, 3, 5])
+def test_pieces_to_write_are_those_that_a_compilation_writes(fit: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Halved as the driver halves them, until all transfers fit."""
+    text = BOX + "schedule c using forest;\n"
+    free = compiled(text, Few()).forest
+    assert isinstance(free, Forest) and free.pieces >= 8 and pipelining.pieces_to_write(free) == free.pieces
+    monkeypatch.setattr(pipelining, "_MOST_TRANSFERS", fit * pipelining._transfers(free))
+    found = pipelining.pieces_to_write(free)
+    fewer = compiled(text, Few()).forest
+    assert fewer is not None and found == fewer.pieces <= fit < 2 * found
 
 
 def test_auto_takes_another_candidate_where_the_least_is_too_much() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 
 import networkx
+import numpy as np
 import pytest
 from built_programs import direct, find, random_program, ring, with_deps
 from hypothesis import given, settings
@@ -12,9 +13,12 @@ from hypothesis import strategies as st
 from sampling import examples
 
 from collc.ir.collective import Collective
+from collc.ir.layout import layout
 from collc.ir.machine import execute, partners
 from collc.ir.program import Buffer, Opcode, Program
-from collc.ir.verify import _order, verify_program
+from collc.ir.ragged import inverse
+from collc.ir.verify import _order, _races, verify_program
+from collc.ir.verify._accesses import accesses
 
 IN, OUT, SCRATCH = Buffer
 SEND, RECV, COPY = Opcode.SEND, Opcode.RECV, Opcode.COPY
@@ -57,8 +61,8 @@ def racing(program: Program) -> set[tuple[int, int]]:
         for location, chunk, write in touches(program, i):
             seen.setdefault(location, []).append((i, chunk, write))
     pairs = set()
-    for accesses in seen.values():
-        for (i, a, writes), (j, b, also) in itertools.combinations(accesses, 2):
+    for some in seen.values():
+        for (i, a, writes), (j, b, also) in itertools.combinations(some, 2):
             apart = program.block[i] != program.block[j] and (writes or also)
             if apart and (j, b) not in after[i, a] and (i, a) not in after[j, b]:
                 pairs.add((min(i, j), max(i, j)))
@@ -73,20 +77,35 @@ def verdict(program: Program, inplace: bool = False):
 @pytest.mark.slow
 @given(
     st.integers(0, 10**6), st.integers(2, 4), st.integers(1, 12), st.integers(1, 40), st.integers(0, 3),
-    st.sampled_from([1, 2, 4096]), st.sampled_from([1, 3, 1 << 24]),
+    st.sampled_from([1, 2, 4096]), st.sampled_from([1, 3, 1 << 24]), st.sampled_from([1, 9, 1 << 19]),
 )  # fmt: skip
 @settings(deadline=None, max_examples=examples(200))
-def test_exactly_the_racing_programs_race(seed, ranks, messages, size, waits, bits, clocks):
+def test_exactly_the_racing_programs_race(seed, ranks, messages, size, waits, bits, clocks, rows):
     program = random_program(seed, ranks, messages, size=size, waits=waits, widest=4)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_order, "CLOCKS", clocks)
         patch.setattr("collc.ir.verify._races.BITS", bits)
+        patch.setattr("collc.ir.verify._races._ROWS", rows)
         check = verdict(program)
     pairs = racing(program)
     assert check.ok == (not pairs), check.detail
     if pairs:
         named = {(i, j) for i, j in pairs if all(f"{program.place(k)} (" in check.detail for k in (i, j))}
         assert named
+
+
+@given(st.integers(0, 10**6), st.integers(2, 4), st.integers(1, 12), st.integers(1, 30))
+@settings(deadline=None)
+def test_ranks_have_no_conflict_in_common(seed, ranks, messages, rows):
+    """The pairs of some ranks at a time are those of all at once, in the same order."""
+    program = random_program(seed, ranks, messages, waits=1)
+    where = layout(program, inplace=True)
+    touched, time = accesses(program, where), inverse(execute(program).finished)
+    one = _races._of_some(program, touched, time)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_races, "_ROWS", rows)
+        several = _races._conflicts(program, touched, time)
+    assert np.array_equal(one.before, several.before) and np.array_equal(one.after, several.after)
 
 
 @given(st.integers(0, 10**6), st.integers(2, 4), st.integers(1, 12))

@@ -11,8 +11,11 @@ from message_programs import KINDS, listed_schedule, message_program
 from strategies import connected
 from template_programs import instructions_of
 
+from collc.frontends.coll import topology as parsed
 from collc.ir.collective import Collective
 from collc.ir.program import Program
+from collc.ir.schedule import Schedule
+from collc.ir.spec import Problem
 from collc.ir.symmetric import SymmetricSchedule
 from collc.ir.symmetric_program import SymmetricProgram
 from collc.ir.symmetries import Identity
@@ -21,6 +24,8 @@ from collc.ir.verify import verify
 from collc.ir.verify.connections import strayed
 from collc.passes.lowering.lower import Lower
 from collc.passes.lowering.template import _Atoms, _Cuts, lower_messages
+from collc.passes.schedule.discretize import Discretize
+from collc.passes.synthesis.trees.double_binary_tree import DoubleBinaryTree
 
 
 @given(connected(min_ranks=2), st.sampled_from(KINDS))
@@ -36,6 +41,52 @@ def test_a_message_is_what_one_step_sends_over_one_connection(network: Topology,
 def test_messages_have_the_transfers_of_the_program_of_instructions(network: Topology, kind: str) -> None:
     program = message_program(network, kind)
     assert instructions_of(program.unfold()) == instructions_of(Lower().run(listed_schedule(network, kind)))
+
+
+def forest_steps(network: Topology, pieces: int, chunks: int) -> Schedule:
+    """Return a discrete allreduce whose trees carry intervals of the whole vector, which cross shards."""
+    problem = Problem(network, Collective("allreduce", network.num_ranks))
+    found = DoubleBinaryTree(pipeline=pieces).run(problem)
+    return Discretize(max_chunks=chunks).run(found)
+
+
+def runs_and_neighbours(program: SymmetricProgram) -> tuple[int, int]:
+    """Return the runs of all messages, and how many of them continue the run before in the same buffers."""
+    seed = program.seed
+    near = program.joined[1:].astype(bool)
+    for end in ("src", "dst"):
+        used = seed.uses(end)[1:]
+        buffer, offset = (getattr(seed, f"{end}_{what}").astype(np.int64) for what in ("buffer", "offset"))
+        near = near & (~used | ((buffer[1:] == buffer[:-1]) & (offset[:-1] + seed.count[:-1] == offset[1:])))
+    return seed.num_instructions, int(near.sum())
+
+
+@given(connected(min_ranks=2), st.integers(1, 4), st.integers(1, 5))
+def test_neighbours_of_different_shards_are_one_run(network: Topology, pieces: int, chunks: int) -> None:
+    schedule = forest_steps(network, pieces, chunks)
+    program = lower_messages(schedule)
+    assert program is not None and program.fixed and verify(program).ok
+    assert runs_and_neighbours(program)[1] == 0
+    assert not strayed(program.unfold(), schedule)
+
+
+def test_runs_of_intervals_are_fewer_than_transfers() -> None:
+    """An interval of the vector that several shards have is one run at either end."""
+    schedule = forest_steps(parsed("double_binary_tree(12)"), 3, 6)
+    program = lower_messages(schedule)
+    assert program is not None and program.seed.num_instructions < 1.1 * len(schedule) < 2 * len(schedule)
+    assert int(program.batched.num_instructions) == program.seed.num_instructions  # all messages are one run
+
+
+@given(connected(min_ranks=2), st.integers(0, 1 << 20), st.sampled_from(["src_offset", "dst_offset", "count"]))
+def test_a_run_at_other_places_is_found(network: Topology, drawn: int, name: str) -> None:
+    program = lower_messages(forest_steps(network, 2, 4))
+    assert program is not None
+    seed, column = program.seed, getattr(program.seed, name).astype(np.int64)
+    used = np.flatnonzero(seed.uses(name[:3]) if name.endswith("offset") else column >= 0)
+    row = int(used[drawn % len(used)])
+    column[row] = (column[row] + 1) % (seed.num_ranks * seed.chunks) if name != "count" else column[row] + 1
+    assert not verify(attrs.evolve(program, seed=attrs.evolve(seed, **{name: column}))).ok
 
 
 @given(connected(min_ranks=2))
