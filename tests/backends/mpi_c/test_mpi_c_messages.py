@@ -180,7 +180,7 @@ def test_files_of_messages_are_a_fraction_of_those_of_instructions() -> None:
 
 
 def test_files_of_all_to_alls_share_lists_and_are_smaller() -> None:
-    schedule = listed_schedule("generalized_kautz(4, 48)", "alltoall")
+    schedule = listed_schedule("generalized_kautz(4, 32)", "alltoall")
     messages, listed = (MpiC().emit(Lower(listed=most).run(schedule))[0].text for most in (0, None))
     engine = len(MpiC().emit(message_program("circulant(3, {1})", "allgather"))[0].text)
     assert "piece_src" in messages and "piece_src" not in listed
