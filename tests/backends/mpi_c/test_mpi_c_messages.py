@@ -197,5 +197,5 @@ def test_short_schedules_and_other_targets_keep_instructions() -> None:
 @pytest.mark.parametrize("name", NETS if EXHAUSTIVE else NETS[::2])
 def test_calls_on_a_real_mpi(name: str, mpich: Mpi, tmp_path: Path) -> None:
     made = [message_program(name, kind).renamed(kind.replace("-", "_")) for kind in KINDS]
-    built = Built(mpich, made, tmp_path)
+    built = Built(mpich, made, tmp_path, library=True)
     assert right(built.run(counts=(0, 1, 5, 1000), dtypes=("float64", "strided"), ops=("sum", "user"))) > 0
