@@ -68,6 +68,13 @@ def test_files_are_read_back(name: str, kind: str) -> None:
     assert any(check.detail == "all ranks are listed" for check in report.checks)
 
 
+def test_as_many_ranks_as_a_byte_holds() -> None:
+    """Columns are as narrow as their numbers: the last of 128 ranks fits into a signed byte, 128 itself does not."""
+    program = message_program("generalized_kautz(4, 128)", "allgather")
+    assert program.width == 128 and program.seed.send_peer.dtype == np.int8
+    assert verify(program).ok
+
+
 @pytest.mark.parametrize("table", _TABLES)
 def test_a_changed_number_is_found(table: str) -> None:
     for kind in SYMMETRIC_KINDS if EXHAUSTIVE else SYMMETRIC_KINDS[1:2]:
