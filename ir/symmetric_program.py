@@ -204,10 +204,11 @@ class SymmetricProgram(Columnar):
         places = ("src_buffer", "src_offset", "dst_buffer", "dst_offset")
         columns: Columns = {c: getattr(seed, c)[first] for c in places}
         width = self.width
+        wide = np.int64(width)  # the columns' own type need not hold it
         return Program(
             Collective("allreduce", width), seed.chunks, np.zeros(width, dtype=np.int64), block_rank=seed.block_rank,
-            send_peer=np.where(sent >= 0, seed.send_peer % width, -1),
-            recv_peer=np.where(received >= 0, seed.recv_peer % width, -1),
+            send_peer=np.where(sent >= 0, seed.send_peer % wide, -1),
+            recv_peer=np.where(received >= 0, seed.recv_peer % wide, -1),
             channel=np.maximum(np.maximum(sent, received), 0),
             block_start=np.searchsorted(first, seed.block_start), opcode=seed.opcode[first], count=length,
             dep_start=starts(counts), deps=dependency[order], **columns,

@@ -17,6 +17,7 @@ import sampling
 from commands import RING, Ran
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
+from places import HELPERS
 
 from collc.cli import main
 
@@ -43,6 +44,10 @@ def pytest_configure(config: pytest.Config) -> None:
 # package and rewrites all assertions anew; images of containers often forbid it.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+# The compiler behind the commands of MPICH and Open MPI. Tests of what an optimizer does say -O1 or -O2 themselves.
+for name in ("MPICH_CC", "OMPI_CC"):
+    os.environ.setdefault(name, str(HELPERS / "quick_cc"))
 
 
 # Background jobs of some shells ignore signals, and so would all processes that tests start.

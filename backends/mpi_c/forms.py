@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 
 import attrs
 
@@ -74,7 +75,12 @@ def resolved(text: str, flags: Iterable[str]) -> str:
     >>> resolved("a\\n#if EVEN\\nb\\n#else /* EVEN */\\nc\\n#endif /* EVEN */\\n", [])
     'a\\nc\\n'
     """
-    chosen = frozenset(flags)
+    return _resolved(text, frozenset(flags))
+
+
+@lru_cache(256)
+def _resolved(text: str, chosen: frozenset[str]) -> str:
+    """Every file of C is written and read from the same shipped texts."""
     for flag in (COUNTED, EVEN, RELAYED, GROUPED, ORBITS, WORDED, ROOTED, SHARED, FIXED, TURNED):
         pattern = rf"^#if {flag}\n(.*?)(?:^#else /\* {flag} \*/\n(.*?))?^#endif /\* {flag} \*/\n"
         kept = r"\1" if flag in chosen else r"\2"

@@ -22,7 +22,7 @@ from collc.ir.validate import structure
 from collc.ir.verify import verify
 
 
-@settings(max_examples=examples(200), deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     topology=st.one_of(cayley_networks(), group_networks()), kind=st.sampled_from(KINDS),
     most=st.sampled_from([None, 1, 2, 3]),

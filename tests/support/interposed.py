@@ -62,13 +62,13 @@ def with_fault(preloaded: Preloaded, folder: Path, sound: str, faulty: str) -> P
     return library
 
 
-#: libraries of this process by compiler and text: many modules want that of ``everything(4)``
-_LIBRARIES: dict[tuple[Path, str], Path] = {}
+#: libraries of this process by compiler, text and options: many modules want that of ``everything(4)``
+_LIBRARIES: dict[tuple[Path, str, tuple[str, ...]], Path] = {}
 
 
 def build_once(mpi: Mpi, text: str, library: Path, flags: tuple[str, ...] = ()) -> None:
     """Build a library, or copy one of the same text that this process has built for the MPI."""
-    key = mpi.mpicc, text
+    key = mpi.mpicc, text, flags
     if key not in _LIBRARIES:
         build(mpi, text, library, flags)
         _LIBRARIES[key] = library
@@ -81,10 +81,11 @@ class Preloaded:
 
     def __init__(
         self, mpi: Mpi, folder: Path, served: list[Served], strict: bool = True, program: Path = PROGRAM,
+        optimized: bool = True,
     ):  # fmt: skip
         self.mpi, self.folder, self.library = mpi, folder, folder / f"lib.{abi(mpi)}.so"
         self.text = interposed("lib", served)
-        build_once(mpi, self.text, self.library, STRICT if strict else ())
+        build_once(mpi, self.text, self.library, (*(STRICT if strict else ()), "-O2" if optimized else "-O1"))
         self.program = folder / "program"
         compile_c(mpi, [program], self.program, (*STRICT, "-pthread"))
 

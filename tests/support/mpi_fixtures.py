@@ -23,7 +23,7 @@ from collc.backends.mpi_c.run import Cases, build, emit_all, execute
 from collc.backends.mpi_c.toolchain import Mpi, find
 from collc.ir.collective import Collective
 from collc.ir.diagnostic import CollcError
-from collc.ir.program import Program
+from collc.ir.symmetric_program import AnyProgram
 from collc.testbed.network import compile_source
 
 __all__ = ["STRICT", "Built", "mpich", "openmpi", "openmpi_4", "shim"]
@@ -115,14 +115,14 @@ def _installed(version: str) -> Path:
     return prefix
 
 
-def joined(programs: Sequence[Program], folder: Path) -> dict[str, tuple[Collective, Artifact]]:
+def joined(programs: Sequence[AnyProgram], folder: Path) -> dict[str, tuple[Collective, Artifact]]:
     """Write the header of a library of some programs; return its functions, of which the first has its source."""
     target = MpiC(library="all")
-    named: dict[str, Program] = {}
+    named: dict[str, AnyProgram] = {}
     for program in programs:
         name = identifier(program.name, frozenset())
         named[f"{name}_{len(named)}" if name in named else name] = program
-    mains = [target.emit(attrs.evolve(program, name=name))[0] for name, program in named.items()]
+    mains = [target.emit(program.renamed(name))[0] for name, program in named.items()]
     source, header = target.join(mains)
     (folder / header.filename).write_text(header.text)
     empty = attrs.evolve(source, text="typedef int nothing;\n")
@@ -136,7 +136,7 @@ class Built:
     """Programs of one number of ranks, compiled once with the driver that checks them, to be run as often as needed."""
 
     def __init__(
-        self, mpi: Mpi, programs: Iterable[Program], folder: Path, flags: Iterable[str] = (), library: bool = False
+        self, mpi: Mpi, programs: Iterable[AnyProgram], folder: Path, flags: Iterable[str] = (), library: bool = False
     ):
         """Compile a file for each program, or with ``library`` one for all: what they share is compiled once."""
         self.mpi = mpi

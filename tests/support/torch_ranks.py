@@ -1,10 +1,13 @@
 """Forks the ranks of jobs: ``torch_ranks.py COUNT PROGRAM SCENARIO..``, a job for each scenario, one after the other.
 
-Torch is imported once, which takes longer than a job. What each rank writes follows a line with its number.
+A scenario is a name, or several words: the program finds all of them among its arguments. Torch is imported once, which
+takes longer than a job, and so are the modules of ``COLLC_CHECK_MODULES``. What each rank writes follows a line with
+its number.
 """
 
 from __future__ import annotations
 
+import importlib
 import os
 import runpy
 import socket
@@ -26,10 +29,11 @@ def _is_free(port: int) -> bool:
 _FREE = filter(_is_free, range(20000 + os.getpid() * 16 % 12000, 32768))
 
 
-def _rank(number: int, program: str, output: int) -> int:
+def _rank(number: int, program: str, words: list[str], output: int) -> int:
     os.dup2(output, 1)
     os.dup2(output, 2)
     os.environ.update(RANK=str(number), LOCAL_RANK=str(number))
+    sys.argv = [program, *words]
     try:
         runpy.run_path(program, run_name="__main__")
     except SystemExit as end:
@@ -40,14 +44,14 @@ def _rank(number: int, program: str, output: int) -> int:
     return 0
 
 
-def _job(count: int, program: str) -> None:
+def _job(count: int, program: str, words: list[str]) -> None:
     os.environ["MASTER_PORT"] = str(next(_FREE))
     outputs = [tempfile.TemporaryFile() for _ in range(count)]  # noqa: SIM115
     children = []
     for number in range(count):
         child = os.fork()
         if child == 0:
-            status = _rank(number, program, outputs[number].fileno())
+            status = _rank(number, program, words, outputs[number].fileno())
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(status)
@@ -63,13 +67,15 @@ def main() -> None:
     import torch
     import torch.distributed
 
+    for module in os.environ.get("COLLC_CHECK_MODULES", "").split():
+        importlib.import_module(module)
     torch.set_num_threads(1)
     count, program = int(sys.argv[1]), sys.argv[2]
     os.environ.update(WORLD_SIZE=str(count), MASTER_ADDR="127.0.0.1")
     for scenario in sys.argv[3:]:
         print(f"scenario {scenario}", flush=True)
         os.environ["COLLC_CHECK_SCENARIO"] = scenario
-        _job(count, program)
+        _job(count, program, scenario.split())
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ def test_quick_tests_try_fewer_and_exhaustive_ones_no_fewer(most: int, monkeypat
         monkeypatch.setattr(sampling, "QUICK", quick)
         monkeypatch.setattr(sampling, "EXHAUSTIVE", exhaustive)
         found.append(sampling.examples(most))
-    assert found == [min(most, max(5, most // 8)), most, max(100, most)]
+    assert found == [min(most, max(5, most // 8)), most, max(100, 4 * most)]
 
 
 def test_turns_try_every_item() -> None:

@@ -40,7 +40,7 @@ def library(openmpi_4: Mpi, tmp_path_factory: pytest.TempPathFactory) -> Preload
     specification = "topology t = biring(4); collective near = neighbours on t;"
     near = Served(Function("near", ((None, collc.compile_source(specification, target="ir").program),)))
     folder = tmp_path_factory.mktemp("openmpi-4")
-    return Preloaded(openmpi_4, folder, [*everything(4), near], program=the("nonblocking_program.c"))
+    return Preloaded(openmpi_4, folder, [*everything(4), near], program=the("nonblocking_program.c"), optimized=False)
 
 
 def running(library: Preloaded, name: str, folder: Path) -> Preloaded:

@@ -50,7 +50,7 @@ def served() -> list[Served]:
 
 
 def preloaded(mpi: Mpi, folder: Path) -> Preloaded:
-    return Preloaded(mpi, folder, served(), program=the("neighbours_program.c"))
+    return Preloaded(mpi, folder, served(), program=the("neighbours_program.c"), optimized=False)
 
 
 @pytest.fixture(scope="module")

@@ -51,7 +51,7 @@ def test_forests(topology: str, weights: tuple[int, ...], pieces: int, mpich: Mp
 
     That the driver finds a wrong element stands in test_mpi_c_run.py.
     """
-    built = Built(mpich, programs(topology, weights, pieces), tmp_path)
+    built = Built(mpich, programs(topology, weights, pieces), tmp_path, library=True)
     assert len(built.sources) == 6
     result = built.run(counts=(0, 7, 1000), dtypes=("int32",), ops=("sum",))
     wrong = [(row.name, row.count, row.dtype, row.in_place, row.detail) for row in result.rows if not row.correct]

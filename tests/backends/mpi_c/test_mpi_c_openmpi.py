@@ -24,9 +24,9 @@ def test_it_is_another_mpi(mpich: Mpi, openmpi: Mpi) -> None:
 
 @pytest.mark.parametrize("topology", every(2, [torus(2, 2), generalized_kautz(2, 7), hypercube(3), torus(3, 3)], 1))
 def test_compiled_collectives(topology: Topology, openmpi: Mpi, tmp_path: Path) -> None:
-    built = Built(openmpi, [synthesized(topology, kind) for kind in SYNTHESIZED], tmp_path)
+    built = Built(openmpi, [synthesized(topology, kind) for kind in SYNTHESIZED], tmp_path, library=True)
     assert right(built.run(counts=(0, 1, 7, 1000), dtypes=("int32", "strided"), ops=("sum", "user"))) == 64
-    assert right(built.run("allreduce_2", counts=(300_000,))) == 2
+    assert right(built.run("all_allreduce_2", counts=(300_000,))) == 2
 
 
 @pytest.mark.parametrize(("ranks", "chunks"), [(2, 3), (4, 3)])

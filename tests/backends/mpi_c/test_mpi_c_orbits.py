@@ -91,7 +91,7 @@ def test_files_do_not_hold_the_tables_of_all_boxes() -> None:
 @pytest.mark.parametrize("name", NETS if EXHAUSTIVE else NETS[1:3], ids=str)
 def test_calls_on_a_real_mpi(name: str | Topology, mpich: Mpi, tmp_path: Path) -> None:
     made = [orbit_program(name, kind, 2).renamed(kind.replace("-", "_")) for kind in KINDS]
-    built = Built(mpich, made, tmp_path)
+    built = Built(mpich, made, tmp_path, library=True)
     counts = (0, 1, 5, 1000)
     assert right(built.run(counts=counts, dtypes=("float64", "strided"), ops=("sum", "user"))) > 0
 
@@ -99,5 +99,5 @@ def test_calls_on_a_real_mpi(name: str | Topology, mpich: Mpi, tmp_path: Path) -
 @pytest.mark.needs("mpi")
 def test_calls_of_16_ranks(mpich: Mpi, tmp_path: Path) -> None:
     made = [orbit_program(boxes(4, 4, "ib[0]"), kind, 3).renamed(kind.replace("-", "_")) for kind in KINDS]
-    built = Built(mpich, made, tmp_path)
+    built = Built(mpich, made, tmp_path, library=True)
     assert right(built.run(counts=(0, 63, 1000), dtypes=("int32",), ops=("sum",))) > 0

@@ -46,7 +46,7 @@ def test_compiled_collectives(name: str, mpich: Mpi, tmp_path: Path) -> None:
     topology = TOPOLOGIES[name]()
     # Each way of compiling is seen on some topology, with each collective.
     level = {4: 0, 6: 1, 7: 3}.get(topology.num_ranks, 2)
-    built = Built(mpich, [synthesized(topology, kind, level) for kind in SYNTHESIZED], tmp_path)
+    built = Built(mpich, [synthesized(topology, kind, level) for kind in SYNTHESIZED], tmp_path, library=True)
     # Types matter to no schedule: all of them are seen on the smallest network.
     dtypes = ("int32", "float64", "strided") if topology.num_ranks == 4 or EXHAUSTIVE else ("float64", "strided")
     counts = (0, 1, 7, 1000) if topology.num_ranks == 4 or EXHAUSTIVE else (0, 7, 1000)
@@ -97,7 +97,7 @@ def test_memory_errors_and_undefined_behaviour(mpich: Mpi, tmp_path: Path, monke
     monkeypatch.setenv("ASAN_OPTIONS", "detect_leaks=0:verify_asan_link_order=0")
     flags = ["-fsanitize=address,undefined", "-fno-sanitize-recover"]
     try:
-        built = Built(mpich, [*by_hand(3, 2)[::3], relay([3, 1, 0, 2, 5, 4], 3, 2)], tmp_path, flags)
+        built = Built(mpich, [*by_hand(3, 2)[::3], relay([3, 1, 0, 2, 5, 4], 3, 2)], tmp_path, flags, True)
     except CollcError as reason:
         pytest.skip(f"no sanitizers here: {reason}")
     assert right(built.run(counts=(0, 7, 100), dtypes=("strided",), ops=("user",))) == len(built.sources) * 6

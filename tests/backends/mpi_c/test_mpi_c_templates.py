@@ -95,7 +95,8 @@ def test_files_are_small_however_many_ranks_there_are() -> None:
 @pytest.mark.needs("mpi")
 @pytest.mark.parametrize("name", [*NETS, *WORDED] if EXHAUSTIVE else [*NETS[1:], WORDED[0]])
 def test_calls_on_a_real_mpi(name: str, mpich: Mpi, tmp_path: Path) -> None:
-    built = Built(mpich, [template(network(name), kind).renamed(kind.replace("-", "_")) for kind in KINDS], tmp_path)
+    made = [template(network(name), kind).renamed(kind.replace("-", "_")) for kind in KINDS]
+    built = Built(mpich, made, tmp_path, library=True)
     counts = (0, 1, 5, 1000)
     assert right(built.run(counts=counts, dtypes=("float64", "strided"), ops=("sum", "user"))) > 0
 

@@ -115,5 +115,5 @@ def test_calls_of_latency_variants_on_a_real_mpi(scheduler: str, net: str, mpich
 @pytest.mark.needs("mpi")
 @pytest.mark.parametrize(("scheduler", "net"), CASES if EXHAUSTIVE else CASES[:3])
 def test_calls_on_a_real_mpi(scheduler: str, net: str, mpich: Mpi, tmp_path: Path) -> None:
-    built = Built(mpich, [program_of(scheduler, net, kind) for kind in SYMMETRIC_KINDS], tmp_path)
+    built = Built(mpich, [program_of(scheduler, net, kind) for kind in SYMMETRIC_KINDS], tmp_path, library=True)
     assert right(built.run(counts=(0, 5, 1000), dtypes=("float64",), ops=("sum", "user"))) > 0

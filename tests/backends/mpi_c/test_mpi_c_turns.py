@@ -111,6 +111,6 @@ def test_files_without_a_rotation_have_no_places() -> None:
 def test_calls_on_a_real_mpi(network: object, mpich: Mpi, tmp_path: Path) -> None:
     assert network in NETS
     made = [turned_program(network, kind, 2).renamed(kind.replace("-", "_")) for kind in KINDS]
-    built = Built(mpich, made, tmp_path)
+    built = Built(mpich, made, tmp_path, library=True)
     counts = (0, 1, 5, 1000)
     assert right(built.run(counts=counts, dtypes=("float64", "strided"), ops=("sum", "user"))) > 0

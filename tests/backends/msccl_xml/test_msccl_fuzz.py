@@ -87,7 +87,7 @@ def lines_changed(draw: st.DrawFn) -> str:
 
 
 @pytest.mark.slow
-@settings(max_examples=examples(250))
+@settings(max_examples=examples(100))
 @given(bytes_changed() | values_changed() | lines_changed())
 def test_a_changed_file_is_answered(text: str) -> None:
     survives(text)

@@ -166,7 +166,7 @@ def test_planted_deadlocks_are_named() -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=examples(150), deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.data())
 def test_a_location_moved_anywhere_is_refused(data: st.DataObject) -> None:
     """Every location that a step of these programs uses matters."""

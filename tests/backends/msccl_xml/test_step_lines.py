@@ -52,7 +52,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("small")
-@settings(max_examples=examples(80), deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.lists(st.lists(STEP, min_size=1, max_size=4), min_size=1, max_size=5))
 def test_lines_are_read_and_written_as_one_after_the_other(blocks: list[list[Step]]) -> None:
     bodies = ["".join(map(line_of, steps)) for steps in blocks]
@@ -123,7 +123,7 @@ def test_numbers_far_apart_are_written(monkeypatch: pytest.MonkeyPatch) -> None:
 # ---- tokens
 
 
-@settings(max_examples=examples(150), deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.data())
 def test_runs_of_tags_are_counted_as_one_after_the_other(data: st.DataObject) -> None:
     (artifact,) = MscclXml().emit(programs.ring_allgather(2))

@@ -51,7 +51,9 @@ def test_rows_are_those_of_json(collc: Any, two: str, verb: str) -> None:  # Any
 def test_baselines_have_a_table_of_their_own(collc: Any, tmp_path: Path) -> None:  # Any: as above
     """At every size a row for collc and for each baseline, with the times and ratios of JSON."""
     path = tmp_path / "a.coll"
-    path.write_text("collective c = allreduce on dgx_a100(2);\ncollective d = allgather on dgx_a100(2);\n")
+    path.write_text(
+        "collective c = allreduce on leaf_spine(3, 2, 2);\ncollective d = allgather on leaf_spine(3, 2, 2);\n"
+    )
     words = ("cost", str(path), "--baselines", "--size", "1KiB,64MiB")
     expected = [
         (one["name"], point["size_bytes"], name, using, time, ratio, int(name == point["best"]))

@@ -55,7 +55,7 @@ def test_no_baseline_is_faster_than_auto(net: str, kind: str, size: int) -> None
     assert all(one.seconds[0] >= chosen for one in found.measured)
 
 
-@settings(max_examples=examples(12))
+@settings(max_examples=examples(5))
 @given(ragged_clusters(), st.sampled_from(KINDS), st.integers(0, 26))
 def test_any_cluster_is_scheduled_or_refused(net: Topology, kind: str, power: int) -> None:
     """Boxes of any links: schedules are right, and `auto` is as fast as the fastest."""

@@ -61,13 +61,18 @@ def installed(folder: Path) -> str:
 
 @pytest.mark.parametrize("engine", ["1", "0"])
 def test_every_collective_and_training_as_under_gloo(torch: Torch, tmp_path: Path, engine: str) -> None:
-    """A program that does not import collc, under plain torchrun."""
+    """A program that does not import collc, under plain torchrun; without the engine, in forked ranks."""
     (tmp_path / "four.coll").write_text(FOUR)
-    path = os.pathsep.join([str(torch.folder), installed(tmp_path)])
-    status, written = torch.torchrun(
-        4, [str(HELPERS / "torch_checks.py"), "--autoload"], COLLC_SPEC=str(tmp_path / "four.coll"),
-        COLLC_DEFINES='{"side": 2}', COLLC_STATS="1", COLLC_TORCH_ENGINE=engine, PYTHONPATH=path,
-    )  # fmt: skip
+    given = {
+        "COLLC_SPEC": str(tmp_path / "four.coll"), "COLLC_DEFINES": '{"side": 2}', "COLLC_STATS": "1",
+        "COLLC_TORCH_ENGINE": engine, "PYTHONPATH": os.pathsep.join([str(torch.folder), installed(tmp_path)]),
+    }  # fmt: skip
+    program = HELPERS / "torch_checks.py"
+    if engine == "1":
+        status, written = torch.torchrun(4, [str(program), "--autoload"], **given)
+    else:
+        status, written = torch.ranks(4, program, ["--autoload"], **given)
+        assert written.count("ended with 0") == 4, written
     assert status == 0, written
     served = json.loads(written.split("\nserved ")[1].splitlines()[0])
     kinds = ("allreduce", "allgather", "reduce-scatter", "broadcast", "alltoall", "reduce", "gather", "scatter")
@@ -80,19 +85,27 @@ def test_every_collective_and_training_as_under_gloo(torch: Torch, tmp_path: Pat
 
 #: with every root: ZeroRedundancyOptimizer broadcasts from all ranks
 EVERY_ROOT = re.sub(r"root: \d", "root: all", FOUR)
+#: ways to train, and what each imports
+WAYS = {
+    "ddp": "torch.nn.parallel",
+    "zero": "torch.distributed.optim",
+    "fsdp2": "torch.distributed.fsdp",
+    "tensor_parallel": "torch.distributed.tensor.parallel",
+    "pipeline": "torch.distributed.pipelining",
+}
 
 
 def test_nothing_of_training_is_delegated_that_has_a_schedule(torch: Torch, tmp_path: Path) -> None:
     """DDP, ZeRO, FSDP2 and tensor parallelism give the parameters of one process, and need no collective of gloo."""
     (tmp_path / "four.coll").write_text(EVERY_ROOT)
     path = os.pathsep.join([str(torch.folder), installed(tmp_path)])
-    status, written = torch.torchrun(
-        4, [str(HELPERS / "torch_training.py")], COLLC_SPEC=str(tmp_path / "four.coll"), COLLC_DEFINES='{"side": 2}',
-        PYTHONPATH=path,
+    status, written = torch.ranks(
+        4, HELPERS / "torch_training.py", [" ".join(WAYS)], COLLC_SPEC=str(tmp_path / "four.coll"),
+        COLLC_DEFINES='{"side": 2}', COLLC_CHECK_MODULES=" ".join(WAYS.values()), PYTHONPATH=path,
     )  # fmt: skip
-    assert status == 0, written
+    assert (status, written.count("ended with 0")) == (0, 4), written
     ways = {name: json.loads(counts) for name, counts in re.findall(r"^way (\w+) (.*)$", written, re.MULTILINE)}
-    assert [*ways] == ["ddp", "zero", "fsdp2", "tensor_parallel", "pipeline"], written
+    assert [*ways] == [*WAYS], written
     for name in ("ddp", "zero", "fsdp2", "tensor_parallel"):
         assert ways[name]["delegated"] == {}, name
     assert set(ways["pipeline"]["delegated"]) == {"send", "recv"}
@@ -102,11 +115,11 @@ def test_nothing_of_training_is_delegated_that_has_a_schedule(torch: Torch, tmp_
 def test_calls_of_every_root_are_served(torch: Torch, tmp_path: Path) -> None:
     """Automorphisms move the plan of one root to the others; the results are gloo's."""
     (tmp_path / "four.coll").write_text(EVERY_ROOT)
-    status, written = torch.torchrun(
-        4, [str(HELPERS / "torch_checks.py"), "roots", "moves"], COLLC_CHECK_SPEC=str(tmp_path / "four.coll"),
+    status, written = torch.ranks(
+        4, HELPERS / "torch_checks.py", ["roots moves"], COLLC_CHECK_SPEC=str(tmp_path / "four.coll"),
         COLLC_CHECK_DEFINES='{"side": 2}', COLLC_STATS="1", PYTHONPATH=str(torch.folder),
     )  # fmt: skip
-    assert status == 0, written
+    assert (status, written.count("ended with 0")) == (0, 4), written
     served = json.loads(written.split("\nserved ")[1].splitlines()[0])
     assert (served["reduce"], served["gather"], served["scatter"], served["broadcast"]) == (4, 4, 4, 30), served
 
@@ -138,15 +151,16 @@ def test_the_engine_and_gloo_give_the_same_bits(torch: Torch, tmp_path: Path) ->
     """Of every type and operation, in two groups at once; ranks without a compiler make all use gloo."""
     (tmp_path / "three.coll").write_text(THREE)
     written = []
-    for off in ("", "2", "0,1,2"):
-        status, text = torch.ranks(
-            3, HELPERS / "torch_bits.py", ["bits"], COLLC_SPEC=str(tmp_path / "three.coll"), COLLC_STATS="1",
-            COLLC_CHECK_OFF=off,
-        )  # fmt: skip
-        assert status == 0 and text.count("ended with 0") == 3, text
+    status, texts = torch.ranks(
+        3, HELPERS / "torch_bits.py", ["bits", "bits 2", "bits 0 1 2"], COLLC_SPEC=str(tmp_path / "three.coll"),
+        COLLC_STATS="1",
+    )  # fmt: skip
+    assert status == 0, texts
+    for off, text in zip(("", "2", "0,1,2"), texts.split("scenario ")[1:], strict=True):
+        assert text.count("ended with 0") == 3, text
         said = set(re.findall(r"served \d+ .*delegated \d+.*?(?:; (.*))?$", text, re.MULTILINE))
         assert said == {f"messages over gloo: rank {off[0]}: COLLC_TORCH_ENGINE is 0" if off else ""}, text
-        written.append(sorted(re.findall(r"^bits .*$", text, re.MULTILINE)))
+        written.append(sorted(re.findall(r"^bits \d torch.*$", text, re.MULTILINE)))
         assert len(written[-1]) == 3 * (4 * 5 + 4 * 4)
     assert written[0] == written[1] == written[2]
 

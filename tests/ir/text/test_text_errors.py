@@ -206,7 +206,7 @@ def mutations(draw: st.DrawFn) -> str:
 
 
 @pytest.mark.slow
-@settings(max_examples=examples(250), deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(mutations())
 def test_whatever_is_read_is_sound_or_refused_with_a_place(text):
     """A changed text is either well formed still, or every complaint has a code of this form and lies in the text."""

@@ -436,7 +436,7 @@ COLUMN = st.lists(st.one_of(st.integers(-2, 9), st.sampled_from([-(1 << 63), (1 
     st.sampled_from(KINDS), st.integers(1, 4), st.integers(-1, 3), st.booleans(), st.booleans(),
     st.lists(COLUMN, min_size=14, max_size=14), st.sampled_from([None, 0, 1, 2]), st.sampled_from([None, 1, 2]),
 )  # fmt: skip
-@settings(deadline=None, max_examples=examples(150))
+@settings(deadline=None, max_examples=examples(60))
 def test_whatever_the_columns_there_is_a_report(kind, ranks, chunks, shaped, real, columns, depth, split):
     """Random columns, of lengths that fit together (``shaped``) or not, or a real program with one column replaced."""
     collective = collective_of(kind, ranks, 0)

@@ -321,7 +321,7 @@ def test_bandwidth_time_is_at_least_the_sum_of_the_most_ranks_at_each_distance(n
 def test_shipped_networks_of_the_least_bandwidth_time_have_ranks_alike(degree: int) -> None:
     rows = [row for row in parse_rows(shipped(degree) or "", degree, "shipped")
             if row.bidirectional and row.T_B == Fraction(row.nodes - 1, row.nodes) and "polycirculant" in row.expression
-            ]  # fmt: skip
+            and row.nodes <= 2000]  # fmt: skip
     for row in rows[:: len(rows) // 4]:
         number = at_each_distance(collc.topology(row.expression))
         assert (number == number[0]).all()

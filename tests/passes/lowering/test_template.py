@@ -14,7 +14,7 @@ from collc.passes.lowering.lower import Lower
 from collc.passes.lowering.template import lower_template
 
 
-@settings(max_examples=examples(200), deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(topology=cayley_networks(), kind=st.sampled_from(KINDS))
 def test_unfolded_it_is_the_program_of_the_unfolded_schedule(topology: Topology, kind: str) -> None:
     schedule = template_schedule(topology, kind)

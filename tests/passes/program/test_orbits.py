@@ -40,7 +40,7 @@ schedule grads using {scheduler} {{ template: {template} }};
 """
 
 
-@settings(max_examples=examples(100), deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(topology=_NETWORKS, kind=st.sampled_from(KINDS), parts=st.integers(1, 4))
 def test_divided_messages_carry_the_same_chunks(topology: Topology, kind: str, parts: int) -> None:
     program = template(topology, kind)
@@ -50,7 +50,7 @@ def test_divided_messages_carry_the_same_chunks(topology: Topology, kind: str, p
         assert len(found.message_start) >= len(program.message_start)
 
 
-@settings(max_examples=examples(100), deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(topology=_NETWORKS, most=st.sampled_from([None, 1, 2]))
 def test_a_numbering_never_needs_more_instructions(topology: Topology, most: int | None) -> None:
     program = template(topology, "allreduce")
@@ -59,7 +59,7 @@ def test_a_numbering_never_needs_more_instructions(topology: Topology, most: int
     assert run_counts(found, most).sum() <= run_counts(program, most).sum()
 
 
-@settings(max_examples=examples(100), deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(
     topology=_NETWORKS, kind=st.sampled_from(KINDS), steps_of_block=st.integers(3, 12),
     channels=st.integers(1, 3), count=st.sampled_from([None, 1, 3]),
@@ -86,7 +86,7 @@ def test_messages_fit_the_limits_on_every_rank(
     assert count is None or int(listed.count[~listed.local].max()) <= count
 
 
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(topology=cayley_networks(), kind=st.sampled_from(KINDS))
 def test_without_a_dependency_that_prune_keeps_the_program_is_refused(topology: Topology, kind: str) -> None:
     program = PruneDependencies().run(divided_by_depth(template(topology, kind)))
@@ -131,7 +131,7 @@ def test_which_passes_take_a_template() -> None:
     assert not BalanceThreadblocks(max_steps=1, max_channels=1).works_by_orbits(gather)
 
 
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(topology=_NETWORKS)
 def test_scratch_is_reused_as_on_all_ranks(topology: Topology) -> None:
     program = PruneDependencies().run(Coalesce().run(template(topology, "reduce-scatter")))

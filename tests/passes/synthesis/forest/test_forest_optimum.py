@@ -41,7 +41,7 @@ def everyone(topology: Topology) -> list[int]:
 
 @pytest.mark.slow
 @given(st.data(), switched())
-@settings(max_examples=examples(150))
+@settings(max_examples=examples(60))
 def test_the_optimum_is_the_worst_cut_and_k_the_fewest_whole_trees(data, topology):
     """Theorem 1 and Proposition 3, the latter by trying k = 1, 2, .."""
     supply = data.draw(supplies(topology))
@@ -154,7 +154,7 @@ def test_a_wrong_claim_is_caught(data, topology):
 
 @pytest.mark.slow
 @given(switched(max_ranks=4), st.integers(1, 4))
-@settings(max_examples=examples(80))
+@settings(max_examples=examples(40))
 def test_a_fixed_k_that_could_do_with_less_is_caught(topology, k):
     supply = everyone(topology)
     found = fixed(topology, supply, k)

@@ -53,7 +53,7 @@ def test_too_many_pieces_name_the_limit_and_what_fits(collc: Callable[..., Ran])
 def test_programs_on_mpi(topology: str, k: str, mpich: Mpi, tmp_path: Path) -> None:
     """Every element of 16 ranks, and of 32, in place and out of place; shares that counts do not divide too."""
     made = [result.program for result in api.compile_source(spec(topology, k)).collectives.values()]
-    built = Built(mpich, [program for program in made if program is not None], tmp_path)
+    built = Built(mpich, [program for program in made if program is not None], tmp_path, library=True)
     assert len(built.sources) == len(KINDS)
     ranks = 32 if "mi250" in topology else 16
     counts = (0, 1, 1000) if ranks == 16 else (999,)

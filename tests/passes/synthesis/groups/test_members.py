@@ -62,7 +62,7 @@ def test_every_scheduler_relays_or_refuses(scheduler: str, kind: str) -> None:
         checked(scheduler, problem(collc.topology(name), kind, members))
 
 
-@settings(max_examples=examples(20), deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 @given(connected(2), st.data())
 def test_trees_of_members_meet_the_cut_or_exceed_it(topology: Topology, data: st.DataObject) -> None:
     members = tuple(sorted(data.draw(st.sets(st.integers(0, topology.num_ranks - 1), min_size=2))))

@@ -118,7 +118,7 @@ def test_the_bound_is_that_of_flows_and_no_schedule_is_below_it(problems: list[P
 
 
 @pytest.mark.slow
-@settings(max_examples=examples(20), deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 @given(several(("allreduce", "broadcast", "gather", "alltoall")))
 def test_every_kind_of_group_is_planned(problems: list[Problem]) -> None:
     groups = together(problems)

@@ -88,7 +88,7 @@ def one_link_each() -> st.SearchStrategy[str]:
     return st.one_of(st.integers(1, 5).map(lambda size: f"hypercube({size})"), rings)
 
 
-@settings(max_examples=examples(100), deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(tori(), st.sampled_from(SYMMETRIC_KINDS), st.sampled_from(ALGORITHMS))
 def test_unfolded_it_lists_the_same_rows(net: str, kind: str, algorithm: TorusPass) -> None:
     found, whole = kept(algorithm, problem(net, kind)), listed(net, kind, algorithm)
