@@ -94,8 +94,9 @@ class Directed(Search):
         topology = coll.topology(expression)
         found, bandwidth = bfb_costs(topology)
         assert found == steps, f"{expression} takes {found} steps"
+        both_ways = topology.reverse_links is not None  # links that close a cable each may be all there are
         row = with_reduce_scatter(
-            Row(expression, self.nodes, self.degree, steps, bandwidth, steps, False), coll.topology
+            Row(expression, self.nodes, self.degree, steps, bandwidth, steps, both_ways), coll.topology
         )
         self.known[steps] = row.allreduce_T_B / 2
         self.found.append(row)
