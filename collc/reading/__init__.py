@@ -85,7 +85,7 @@ FORMATS: Registry[Format] = Registry("format", ("formats",), {
         (("runtime", "plans of MSCCL++"), ("multiprocessors", "plans of MSCCL++")),
     ),
     "mpi-c": Format(
-        "collc.reading.mpi_c", "MpiCReader", "C sources that collc wrote", "C of `mpi-c`", "C source", "", False,
+        "collc.reading.mpi_c", "MpiCReader", "C sources that collc wrote", "mpi-c source", "C source", "", False,
         ("verify",),
     ),
 }, of=Format)  # fmt: skip

@@ -34,7 +34,10 @@ def test_verify_says_what_a_file_is(collc: Callable[..., Ran], name: str) -> Non
     Path(name).write_text(text)
     ran = collc("verify", name)
     assert ran.status == 1 and f"collc: error: `{name}` is {noun} [C0018]" in ran.err, ran.err
-    assert "`collc verify` reads `.coll`, printed IR, MSCCL-XML, oneCCL-XML and MSCCL++ plan files" in ran.err
+    assert (
+        "`collc verify` reads `.coll`, printed IR, MSCCL-XML, oneCCL-XML, MSCCL++ plan and mpi-c source files"
+        in ran.err
+    )
 
 
 def test_other_verbs_name_what_they_read(collc: Callable[..., Ran]) -> None:

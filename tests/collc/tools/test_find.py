@@ -323,7 +323,7 @@ def test_a_database_that_is_none_is_an_error(collc: Collc, database: str) -> Non
 
 @pytest.mark.slow
 def test_an_interrupted_build_goes_on_where_it_stopped() -> None:
-    how, sizes = Searched(20, 0), range(5, 40 if EXHAUSTIVE else 20)
+    how, sizes = Searched(20, 0), range(5, 40 if EXHAUSTIVE else 22)
     whole = build(4, sizes, "", "made.txt", how, Work(), lambda text: None)
     kept: list[str] = []
 
