@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Protocol
 
 import attrs
@@ -25,15 +25,15 @@ class Run(Protocol):
     """An execution that has ended: what each block needed, and the sends that became copies."""
 
     @property
-    def slots(self) -> Sequence[int]:
+    def slots(self) -> Iterable[int]:
         """Slots of each block."""
 
     @property
-    def slot_chunks(self) -> Sequence[int]:
+    def slot_chunks(self) -> Iterable[int]:
         """Chunks of a slot of each block."""
 
     @property
-    def sends(self) -> Sequence[int]:
+    def sends(self) -> Iterable[int]:
         """Sends in flight of each block."""
 
     @property
@@ -53,8 +53,8 @@ class Needs:
     @classmethod
     def of(cls, run: Run) -> Needs:
         """Return the needs of an execution that has ended."""
-        columns = (tuple(map(int, column)) for column in (run.slots, run.slot_chunks, run.sends))
-        return cls(*columns, frozenset(run.copied))
+        slots, chunks, sends = (tuple(map(int, column)) for column in (run.slots, run.slot_chunks, run.sends))
+        return cls(slots, chunks, sends, frozenset(run.copied))
 
 
 @attrs.frozen(eq=False)

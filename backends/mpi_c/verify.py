@@ -123,14 +123,16 @@ def _wrong_allowances(one: Decoded) -> Iterator[str]:
     """Yield which blocks are allowed other than they need, and which messages are copied other than they must be."""
     due = _needed(one.program)
     for name in ("slots", "slot_chunks", "sends"):
-        found, needed = getattr(one, name).tolist(), list(getattr(due, name))
-        if found != needed:
-            block = next((b for b, (x, y) in enumerate(zip(found, needed, strict=False)) if x != y), -1)
+        found, needed = getattr(one, name), np.array(getattr(due, name), dtype=np.int64)
+        wrong = np.flatnonzero(found != needed)
+        if len(wrong):
+            block = int(wrong[0])
             yield f"`block_{name}` allows block {block} {found[block]}, but it needs {needed[block]}"
-    for name, bit, needed in (("always", ALWAYS, due.copied), ("in place", IN_PLACE, due.copied_in_place)):
-        found = frozenset(np.flatnonzero(one.copied & bit).tolist())
-        if found != needed:
-            yield f"step {min(found ^ needed)} {'sends' if found > needed else 'does not send'} a copy {name}"
+    for name, bit, copied in (("always", ALWAYS, due.copied), ("in place", IN_PLACE, due.copied_in_place)):
+        sent = frozenset(np.flatnonzero(one.copied & bit).tolist())
+        if sent != copied:
+            step = min(sent ^ copied)
+            yield f"step {step} {'sends' if step in sent else 'does not send'} a copy {name}"
 
 
 def _needed(program: AnyProgram) -> Allowance:
