@@ -19,6 +19,7 @@ from collc.ir.ragged import first_of_group, next_true, owners, ranges, starts
 from collc.ir.waves import Waves
 
 from .progress_buffers import ARRIVED, READY, RECEIVING, Buffers, Places, first_allowance
+from .progress_in_turn import free_in_turn
 
 __all__ = ["InWaves"]
 
@@ -37,6 +38,11 @@ class _Lists:
     def of(cls, owner: Array, entry: Array, size: int) -> _Lists:
         order = lexsort([owner])
         return cls(starts(np.bincount(owner, minlength=size)), entry.take(order))
+
+    def at(self, i: int) -> list[int]:
+        """Return the entries of one list."""
+        found: list[int] = self.entry[self.start[i] : self.start[i + 1]].tolist()
+        return found
 
     def of_each(self, i: Array) -> tuple[Array, Array]:
         """Return the entries of some lists, and the number of each list."""
@@ -62,7 +68,8 @@ class InWaves:
         self.in_slot, self.sending = np.zeros((2, blocks), dtype=np.int64)
         self.needs = program.num_dependencies.astype(np.int64)
         self.dependents = _Lists.of(program.deps.astype(np.int64), program.dependent, size)
-        self.delays = _Lists.of(*_delays(program, buffers, self.leaves_slot, order), size)
+        send, write = _delays(program, buffers, self.leaves_slot, order)
+        self.delays, self.delayed_by = _Lists.of(send, write, size), _Lists.of(write, send, size)
         self.flying = np.zeros(size, dtype=bool)
         self.done = np.zeros(size, dtype=bool)
         self.reads = np.zeros(size, dtype=np.int64)  # sends in flight that read what an instruction writes
@@ -174,28 +181,42 @@ class InWaves:
         arrived = (self.phase.take(block) == ARRIVED) & self._is_read(i)
         stalled = (begins & (sends | read | slots)) | arrived
         lacks_sends, lacks_slots = begins & sends, begins & ~sends & ~read & slots
-        if not stalled.any() or (lacks_sends | lacks_slots).any():
+        if (lacks_sends | lacks_slots).any():
             self.sends[block.compress(lacks_sends)] += 1
             self.slots[block.compress(lacks_slots)] += 1
             return block.compress(lacks_sends | lacks_slots)
-        block = block.compress(stalled)
-        self._free(int(self.at[block[0]]))
-        rank = self.program.block_rank
-        return block.compress(rank.take(block) == rank[block[0]])
+        if not stalled.any():
+            return block[:0]
+        free_in_turn(self, block.compress(stalled))
+        return self._allow_more()
 
-    def _free(self, i: int) -> None:
-        """Send copies in place of all sends in flight that read what an instruction writes."""
-        flying = np.flatnonzero(self.flying)
-        writes, size = self.delays.of_each(flying)
-        send = distinct(flying.take(owners(size).compress(writes == i)))
-        self._fly(send, -1)
-        self.copied.update(send.tolist())
-        b = self.block.take(send)
+    def fly(self, send: int, change: int) -> list[int]:
+        """Begin or end the reads of a send in flight; return the blocks of writes that nothing delays any more."""
+        self.flying[send] = change > 0
+        woken = []
+        for write in self.delays.at(send):
+            self.reads[write] += change
+            if not self.reads[write]:
+                woken.append(int(self.block[write]))
+        return woken
+
+    def free(self, i: int) -> list[int]:
+        """Send copies in place of all sends in flight that read what an instruction writes; return as :meth:`fly`."""
+        woken = []
+        for send in self.delayed_by.at(i):
+            if self.flying[send]:
+                woken += self.fly(send, -1)
+                self._copy(send)
+        return woken
+
+    def _copy(self, send: int) -> None:
+        block = self.block[send]
+        self.copied.add(send)
         self.leaves_slot[send] = self.takes_slot[send] = True
-        self.lands_in_slot[send] |= self.receives.take(send)
-        np.maximum.at(self.slot_chunks, b, self.count.take(send))
-        np.add.at(self.in_slot, b, 1)
-        np.maximum.at(self.slots, b, self.in_slot.take(b))
+        self.lands_in_slot[send] |= self.receives[send]
+        self.slot_chunks[block] = max(self.slot_chunks[block], self.count[send])
+        self.in_slot[block] += 1
+        self.slots[block] = max(self.slots[block], self.in_slot[block])
 
 
 def _delays(program: Program, buffers: Buffers, leaves_slot: Array, order: Waves) -> tuple[Array, Array]:

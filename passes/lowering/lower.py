@@ -113,7 +113,12 @@ class Lower(Pass):
 
 
 def _joins(s: Schedule) -> bool:
-    """Return whether messages have two transfers or more on average."""
+    """Return whether messages have two transfers or more on average, or are of an all-to-all.
+
+    The instructions of an all-to-all have tables of all ranks and shards, of which messages need few.
+    """
+    if s.collective.kind == "alltoall":
+        return True
     order = lexsort((s.route, s.step))
     return 2 * int(np.count_nonzero(first_of_group(s.step[order]) | first_of_group(s.route[order]))) <= len(s)
 

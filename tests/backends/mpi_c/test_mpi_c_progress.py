@@ -14,7 +14,7 @@ from mpi_c_hoards import hoarded, recursive_doubling_allreduce
 from sampling import examples
 
 import collc
-from collc.backends.mpi_c import progress
+from collc.backends.mpi_c import progress, progress_in_turn
 from collc.backends.mpi_c.progress import Allowance, allowance
 from collc.backends.mpi_c.progress_buffers import Buffers, Run
 from collc.backends.mpi_c.progress_one_by_one import OneByOne
@@ -250,3 +250,36 @@ def test_as_many_sends_are_in_flight_as_the_program_needs(messages: int) -> None
     assert allowed.sends[0] == max(messages, min(8, messages + 1))
     fewer = attrs.evolve(allowed, sends=(messages - 1, 1, 0, 0))
     assert not Model(laid_out, fewer, False, 0).ends()
+
+
+@pytest.fixture
+def swapping(monkeypatch: pytest.MonkeyPatch) -> tuple[Program, Buffers]:
+    """Ranks that swap shards in place wait in pairs, and each copy lets only a few threadblocks continue."""
+    found = []
+
+    def kept(program: Program, buffers: Buffers, copied: frozenset[int], order: Waves) -> InWaves:
+        found.append((program, buffers))
+        return InWaves(program, buffers, copied, order)
+
+    monkeypatch.setattr(progress, "waves", all_waves)
+    monkeypatch.setattr(progress, "InWaves", kept)
+    collc.compile_source("topology n = complete(9); collective g = alltoall on n { size: 9 KiB };", target="mpi-c")
+    return found[-1]
+
+
+def test_copies_in_turn_are_those_of_one_instruction_after_another(swapping: tuple[Program, Buffers]) -> None:
+    program, buffers = swapping
+    one, other = (
+        needs(run.run())
+        for run in (
+            OneByOne(program, buffers, frozenset()), InWaves(program, buffers, frozenset(), all_waves(program))
+        )
+    )  # fmt: skip
+    assert len(one[3]) >= 36 and one == other
+
+
+def test_copies_in_another_order_are_found(swapping: tuple[Program, Buffers], monkeypatch: pytest.MonkeyPatch) -> None:
+    program, buffers = swapping
+    monkeypatch.setattr(progress_in_turn, "heappop", list.pop)  # the last block, not the least
+    changed = InWaves(program, buffers, frozenset(), all_waves(program)).run()
+    assert needs(changed) != needs(OneByOne(program, buffers, frozenset()).run())

@@ -89,6 +89,15 @@ def test_a_run_at_other_places_is_found(network: Topology, drawn: int, name: str
     assert not verify(attrs.evolve(program, seed=attrs.evolve(seed, **{name: column}))).ok
 
 
+def test_an_all_to_all_of_one_transfer_a_message_is_lowered_to_messages() -> None:
+    """The program of messages has no tables of all ranks and shards; other collectives gain nothing."""
+    network = parsed("complete(7)")
+    one, other = (listed_schedule(network, kind) for kind in ("alltoall", "allgather"))
+    assert len(one) == len(other) == 42
+    assert isinstance(Lower(listed=20).run(one), SymmetricProgram)
+    assert isinstance(Lower(listed=20).run(other), Program)
+
+
 @given(connected(min_ranks=2))
 def test_scratch_of_an_all_to_all_is_used_again(network: Topology) -> None:
     schedule, program = listed_schedule(network, "alltoall"), message_program(network, "alltoall")
