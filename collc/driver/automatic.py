@@ -21,7 +21,7 @@ from ..registry.options import build
 from .decided import compile_decided, emit_selected
 from .placing import Places
 from .result import CollectiveResult, CompiledKey, Kept, Observer, Settings
-from .spans import Span, noted, span
+from .spans import Span, Timing, noted, span
 
 if TYPE_CHECKING:
     from ..selection import Algorithm, Choice, Interval, Selector
@@ -62,8 +62,10 @@ def compile_automatic(
     finally:
         selection = None if spent is None else noted(request.name, spent)
     assert selection is not None, "the choice has a span"
-    result = _Attempts(request, targets, settings, observer, selector, kept.compiled).first_that_fits()
-    return attrs.evolve(result, timings=(selection, *result.timings), kept=kept if settings.remembers else None)
+    attempts = _Attempts(request, targets, settings, observer, selector, kept.compiled)
+    result = attempts.first_that_fits()
+    timings = (selection, *attempts.refused, *result.timings)
+    return attrs.evolve(result, timings=timings, kept=kept if settings.remembers else None)
 
 
 def _has_scheduler(settings: Settings) -> bool:
@@ -95,15 +97,20 @@ def _with_schedule(request: CollectiveRequest, schedule: ScheduleRequest) -> Col
 
 
 class _Unfit(Exception):
-    """A target refuses an algorithm, or its number of pieces."""
+    """A target refuses an algorithm, or its number of pieces: ``other`` has fewer."""
 
-    def __init__(self, algorithm: Algorithm, reason: str, mistake: CollcError | None = None) -> None:
+    def __init__(
+        self, algorithm: Algorithm, reason: str, mistake: CollcError | None = None, other: Algorithm | None = None
+    ) -> None:
         super().__init__()
-        self.algorithm, self.reason, self.mistake = algorithm, reason, mistake
+        self.algorithm, self.reason, self.mistake, self.other = algorithm, reason, mistake, other
 
 
 class _Attempts:
-    """Compilations of one collective by the algorithms that its selector chooses, each run once."""
+    """Compilations of one collective by the algorithms that its selector chooses, each run once.
+
+    ``refused`` has the steps of compilations that raised an error.
+    """
 
     def __init__(
         self, request: CollectiveRequest, targets: Sequence[Target], settings: Settings, observer: Observer | None,
@@ -111,6 +118,7 @@ class _Attempts:
     ):  # fmt: skip
         self.request, self.targets, self.settings, self.observer = request, targets, settings, observer
         self.selector, self.results = selector, compiled
+        self.refused: list[Timing] = []
 
     def first_that_fits(self) -> CollectiveResult:
         """Return the result of the best choice that all targets take; if there is none, raise the error of the best."""
@@ -140,18 +148,24 @@ class _Attempts:
         key = algorithm, window, self.size_if_planned(algorithm)
         if key not in self.results:
             self.require_worth_trying(algorithm)
-            chosen = _with_schedule(self.request, ScheduleRequest(algorithm.scheduler, algorithm.requested()))
-            request = attrs.evolve(chosen, problem=self.selector.measured_problem(algorithm, chosen.problem))
+            timings: list[Timing] = []
             try:
                 self.results[key] = compile_decided(
-                    request, self.targets, self.settings, self.observer, ready=self.selector.ready, window=window
-                )
+                    self.requested(algorithm), self.targets, self.settings, self.observer,
+                    ready=self.selector.ready, window=window, timings=timings,
+                )  # fmt: skip
             except CollcError as mistake:
+                self.refused += timings
                 if mistake.is_only(*_UNFIT):
                     raise _Unfit(algorithm, reason_of(mistake), mistake) from None
                 raise
-        self.require_as_measured(algorithm, self.results[key])
+        self.require_as_measured(algorithm, self.results[key], window)
         return self.results[key]
+
+    def requested(self, algorithm: Algorithm) -> CollectiveRequest:
+        """Return the request with an algorithm in place of `auto`."""
+        chosen = _with_schedule(self.request, ScheduleRequest(algorithm.scheduler, algorithm.requested()))
+        return attrs.evolve(chosen, problem=self.selector.measured_problem(algorithm, chosen.problem))
 
     def size_if_planned(self, algorithm: Algorithm) -> int | None:
         """Return the size of the collective if what is compiled may depend on it."""
@@ -172,18 +186,29 @@ class _Attempts:
         if most is not None:
             self.require_pieces(algorithm, most)
 
-    def require_as_measured(self, algorithm: Algorithm, result: CollectiveResult) -> None:
-        """Raise _Unfit if the trees fit only in fewer pieces, and add those as a candidate."""
-        if result.forest is not None:
-            self.require_pieces(algorithm, result.forest.pieces)
+    def require_as_measured(self, algorithm: Algorithm, result: CollectiveResult, window: Window | None) -> None:
+        """Raise _Unfit if the trees fit only in fewer pieces, and add those as a candidate.
+
+        The result is already that of the candidate if only the number of pieces was reduced, for one target.
+        """
+        if result.forest is None:
+            return
+        try:
+            self.require_pieces(algorithm, pieces := result.forest.pieces)
+        except _Unfit as unfit:
+            alone = len(result.plans) == 1 and pieces > 1
+            if alone and unfit.other is not None and result.plans[0].passes[0] == algorithm.scheduler_pass():
+                key = unfit.other, window, self.size_if_planned(unfit.other)
+                self.results.setdefault(key, attrs.evolve(result, request=self.requested(unfit.other)))
+            raise
 
     def require_pieces(self, algorithm: Algorithm, fitting: int) -> None:
         """Raise _Unfit if fewer pieces fit than were measured, and add those as a candidate."""
         measured = self.selector.pieces.get(algorithm)
         if measured is None or fitting >= measured:
             return
-        self.selector.add_pieces(algorithm, fitting)
-        raise _Unfit(algorithm, f"more pieces than fit, which are {fitting}")
+        other = self.selector.add_pieces(algorithm, fitting)
+        raise _Unfit(algorithm, f"more pieces than fit, which are {fitting}", other=other)
 
     def joined(self, choice: Choice, found: Sequence[CollectiveResult]) -> CollectiveResult:
         """Return one result for all sizes: the first algorithm's, with the files and reports of all."""

@@ -25,6 +25,7 @@ from .plan import Plan
 from .relaying import judged
 from .result import CollectiveResult, Observer, Settings
 from .session import Session
+from .spans import Timing
 
 __all__ = ["compile_decided", "emit_selected", "level_of"]
 
@@ -49,14 +50,17 @@ def compile_decided(
     start: Executable | None = None,
     ready: Mapping[Pass, Scheduled] | None = None,
     window: Window | None = None,
+    timings: list[Timing] | None = None,
 ) -> CollectiveResult:
     """Compile one collective by a given scheduler.
 
     ``ready`` are schedules that `auto` made already, by the pass that makes them; if it is given, the user set none of
     the scheduler's options. With a ``window``, files are for calls of these sizes; the caller writes the files of
-    targets that hold several algorithms.
+    targets that hold several algorithms. ``timings`` gets those of all steps, also if an error is raised.
     """
     session = Session(request, settings, observer, start, ready, window)
+    if timings is not None:
+        session.timings = timings
     each = targets or (None,)
     plans = _plans(session, each)
     maker = Maker(session, share=len(plans) > 1)

@@ -164,10 +164,11 @@ class _Fitting:
     # ---- attempts
 
     def attempt(self, maker: Maker, ir: Level, chain: Plan, begin: int) -> Fitted:
-        """Run a plan from pass number ``begin`` on, and emit."""
-        chain, ir = _run_within(maker, ir, chain, begin, len(chain.passes), self.limits)
-        assert not isinstance(ir, Problem), "a plan begins with synthesis unless an IR was read"
-        return chain, ir, maker.finish(chain, ir)
+        """Run a plan from pass number ``begin`` on, and emit; keep no remarks on a program that has no files."""
+        with maker.remarks_of_files():
+            chain, ir = _run_within(maker, ir, chain, begin, len(chain.passes), self.limits)
+            assert not isinstance(ir, Problem), "a plan begins with synthesis unless an IR was read"
+            return chain, ir, maker.finish(chain, ir)
 
     def fits(self, maker: Maker, ir: Level, chain: Plan, begin: int) -> bool:
         """Return whether a plan makes files."""

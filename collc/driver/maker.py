@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from collc.ir.diagnostic import CollcError
 from collc.ir.levels import Executable, Level
 from collc.ir.symmetric_program import AnyProgram
 
@@ -36,6 +40,16 @@ class Maker:
     def remark(self, text: str) -> None:
         """Add a remark about a choice of the driver."""
         self.session.remarks.append(text)
+
+    @contextmanager
+    def remarks_of_files(self) -> Iterator[None]:
+        """Forget the remarks of the work inside if an error ends it."""
+        kept = len(self.session.remarks)
+        try:
+            yield
+        except CollcError:
+            del self.session.remarks[kept:]
+            raise
 
     def run(self, ir: Level, chain: Plan, begin: int = 0, end: int | None = None) -> Level:
         """Return the IR after all passes of a plan, or those from ``begin`` to ``end`` (exclusive)."""

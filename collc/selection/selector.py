@@ -432,23 +432,24 @@ class Selector:
             return problem
         return attrs.evolve(problem, relays="never" if algorithm.apart else "always")
 
-    def add_pieces(self, algorithm: Algorithm, pieces: int) -> None:
-        """Measure the forest of an algorithm with another number of pieces, which some target allows."""
+    def add_pieces(self, algorithm: Algorithm, pieces: int) -> Algorithm:
+        """Measure the forest of an algorithm with another number of pieces, which some target allows; return it."""
         if algorithm.apart:
-            self._add_pieces_apart(algorithm, pieces)
-            return
+            return self._add_pieces_apart(algorithm, pieces)
         scheduler, forest = self.forests[algorithm]
         found = self._in_pieces(scheduler, forest, pieces)
         if all(one.algorithm != found for one in self.measured):
             self._keep(found, self._result(found.scheduler_pass(), partial(forest.measure, pieces)))
+        return found
 
-    def _add_pieces_apart(self, algorithm: Algorithm, pieces: int) -> None:
+    def _add_pieces_apart(self, algorithm: Algorithm, pieces: int) -> Algorithm:
         assert self.apart is not None, "it measured the algorithm"
         known = {one.algorithm for one in self.apart.measured}
-        self.apart.add_pieces(attrs.evolve(algorithm, apart=False), pieces)
+        found = self.apart.add_pieces(attrs.evolve(algorithm, apart=False), pieces)
         new = [one for one in self.apart.measured if one.algorithm not in known]
         self.measured += [attrs.evolve(one, algorithm=_apart_of(one.algorithm)) for one in new]
         self.pieces |= {_apart_of(one.algorithm): pieces for one in new}
+        return _apart_of(found)
 
     # ---- sizes
 

@@ -140,6 +140,20 @@ class BalanceThreadblocks(Pass):
         if len(over):
             raise self._too_many_steps(program.block_rank, int(over[0]), length)
 
+    def _require_few_instructions(self, program: Program, host: Array, depth: int) -> None:
+        """Raise C0509 if a shared block has too many steps without those of dependencies.
+
+        Its messages are cut at ``depth`` chunks.
+        """
+        _, owner = join_blocks(program, host)
+        length = np.zeros(int(owner.max(initial=-1)) + 1, dtype=np.int64)
+        np.add.at(length, owner[program.block], -(-program.count.astype(np.int64) // depth))
+        over = np.flatnonzero(self._is_too_long(length))
+        if len(over):
+            rank = np.zeros(len(length), dtype=np.int64)
+            rank[owner] = program.block_rank
+            raise self._too_many_steps(rank, int(over[0]), length, "at least ")
+
     def _more_channels(
         self, layout: Layout, num_channels: Array, blocks: Blocks, length: Array, over: list[int]
     ) -> Array:
@@ -155,11 +169,11 @@ class BalanceThreadblocks(Pass):
             more[link] = max(more[link], need)
         return more
 
-    def _too_many_steps(self, block_rank: Array, block: int, length: Array) -> Exception:
+    def _too_many_steps(self, block_rank: Array, block: int, length: Array, least: str = "") -> Exception:
         number, rank = int(length[block]), int(block_rank[block])
         return error(
             "C0509",
-            f"threadblock {block - int(np.searchsorted(block_rank, rank))} of rank {rank} would have {number} "
+            f"threadblock {block - int(np.searchsorted(block_rank, rank))} of rank {rank} would have {least}{number} "
             f"steps; the limit is {self.max_steps}",
             hint="cut shards in fewer chunks (`discretize{max-chunks=N}`), or use a target with larger limits",
             exit_status=3,
@@ -187,11 +201,12 @@ class BalanceThreadblocks(Pass):
         if self.max_threadblocks is None or int(count.max(initial=0)) <= self.max_threadblocks:
             return program
         depth = self.fifo_depth or 1
+        host = _hosts(program, self.max_threadblocks)
+        self._require_few_instructions(program, host, depth)
         if int(program.count.max(initial=0)) > depth:
             # A shared block must not fill a FIFO before it receives.
             program = synchronize(*split_counts(program, sequential_order(program), depth))
         order = inverse(execute(program, fifo_depth=1).finished)
-        host = _hosts(program, self.max_threadblocks)
         blocks, owner = join_blocks(program, host)
         shared = reblock(program, order, blocks, owner[program.block])
         self._require_short(shared)

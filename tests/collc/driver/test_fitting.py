@@ -21,9 +21,10 @@ from collc.driver.plan import Recipe
 from collc.driver.result import CollectiveResult, Settings
 from collc.ir.diagnostic import CollcError, Excess, Kind, error
 from collc.ir.schedule import Forest, Schedule
+from collc.ir.spec import Option
 from collc.messages.internal import is_fatal, memory_error
 from collc.messages.render import as_json, as_sarif
-from collc.passes.base import Pass
+from collc.passes.base import Pass, remark
 from collc.passes.knobs import Knob
 from collc.passes.schedule import pipelining
 from collc.passes.synthesis.breadth_first.bfb import BFB
@@ -121,6 +122,45 @@ def test_a_candidate_of_auto_has_fewer_pieces_for_a_limit_nobody_listed() -> Non
     assert any(f"more pieces than fit, which are {made.forest.pieces}" in one.reason for one in made.choice.skipped)
 
 
+def test_pieces_that_were_found_to_fit_are_not_compiled_again() -> None:
+    """The candidate with fewer pieces has the files that the candidate with more pieces got in the end."""
+    text = BOX + 'schedule c using auto { candidates: "forest" };\n'
+    target = Few(most=whole(text) // 2)
+    made = compiled(text, target)
+    assert made.forest is not None and made.forest.pieces > 1
+    assert target.seen[-1] <= target.most and all(number > target.most for number in target.seen[:-1])
+    alone = compiled(BOX + f"schedule c using forest {{ pieces: {made.forest.pieces} }};\n", Few())
+    assert made.made == alone.made and made.remarks == alone.remarks
+    assert made.request is not None and made.request.schedule.options == (Option("pieces", made.forest.pieces),)
+
+
+def test_several_targets_may_need_other_pieces_each() -> None:
+    """Only the last target's number is known, so both are compiled in it."""
+    text = BOX + 'schedule c using auto { candidates: "forest" };\n'
+    first, last = Few(), Few(most=whole(text) // 2)
+    (job,) = make_jobs(load_spec(text, "x.coll", Loading()))[0]
+    made = compile_collective(job.request, (first, last), Settings(Recipe("2")))
+    assert first.seen[-1] == last.seen[-1] <= last.most < first.seen[0]
+    assert made.forest is not None and all(report.ok for report in made.reports)
+
+
+def test_remarks_of_programs_beyond_a_limit_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = pipelining.Pipelining.run
+
+    def remarking(this: pipelining.Pipelining, ir: Any) -> Any:
+        made = run(this, ir)
+        remark(f"pipelining: {made.num_steps} steps")
+        return made
+
+    monkeypatch.setattr(pipelining.Pipelining, "run", remarking)
+    text = BOX + "schedule c using forest;\n"
+    made = compiled(text, Few(most=whole(text) // 2))
+    assert made.schedule is not None
+    assert [text for text in made.remarks if text.startswith("pipelining")] == [
+        f"pipelining: {made.schedule.num_steps} steps"
+    ]
+
+
 @pytest.mark.parametrize("most", [1, 3])
 def test_trees_that_no_target_takes_in_so_many_pieces_are_compiled_once(
     most: int, monkeypatch: pytest.MonkeyPatch
@@ -158,6 +198,8 @@ def test_auto_takes_another_candidate_where_the_least_is_too_much() -> None:
     least = whole("collective c = allreduce on biring(4);\nschedule c using recursive-doubling;\n")
     made = compiled(text, Few(most=least))
     assert made.choice is not None and made.choice.intervals[0].algorithm.scheduler == "recursive-doubling"
+    steps = [one.step for one in made.timings]
+    assert "bfb" in steps and steps.index("bfb") < steps.index("recursive-doubling")  # the time of what does not fit
     assert any("[T0001]" in one.reason for one in made.choice.skipped)
 
 

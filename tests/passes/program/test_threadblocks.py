@@ -13,6 +13,7 @@ from sampling import examples
 from collc.ir.collective import Collective
 from collc.ir.diagnostic import CollcError
 from collc.ir.program import Buffer, Opcode, Program
+from collc.passes.program import threadblocks
 from collc.passes.program.threadblocks import BalanceThreadblocks
 
 DEPTH = 8
@@ -72,6 +73,18 @@ def test_no_more_share_than_there_are_pairs() -> None:
     with pytest.raises(CollcError) as caught:
         BalanceThreadblocks(max_threadblocks=2, fifo_depth=DEPTH).run(star([1, 2, 3], [1, 2, 3]))
     assert caught.value.diagnostics[0].code == "C0509"
+
+
+@pytest.mark.parametrize("depth", [1, 2, DEPTH])
+def test_shared_blocks_that_are_too_long_are_refused_before_an_execution(
+    depth: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Messages of more chunks than a connection holds are cut, so they are several steps."""
+    monkeypatch.setattr(threadblocks, "execute", None)
+    steps = 7 // depth + (7 % depth > 0) + 1
+    this = BalanceThreadblocks(max_threadblocks=4, fifo_depth=depth, max_steps=steps - 1)
+    with pytest.raises(CollcError, match=f"would have at least {steps} steps; the limit is {steps - 1}"):
+        this.run(star([3, 1, 2], [5, 7, 6]))
 
 
 def test_no_more_than_31_blocks_of_a_rank_send_on_one_channel() -> None:
