@@ -5,6 +5,8 @@ Results are int64 for every input, so that sums of narrow columns cannot overflo
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "by_appearance", "first_of_group", "greatest", "group_starts", "inverse", "last_true", "next_true", "nth",
-    "nth_in_group", "owners", "ranges", "starts", "stretches",
+    "nth_in_group", "owners", "parts", "ranges", "starts", "stretches",
 ]  # fmt: skip
 
 
@@ -170,3 +172,14 @@ def inverse(order: ArrayLike) -> Array:
     place = np.empty(len(numbers), dtype=np.int64)
     place[numbers] = np.arange(len(numbers))
     return place
+
+
+def parts(size: Array, most: int) -> Iterator[slice]:
+    """Yield the groups in parts with a total size of about ``most``.
+
+    >>> list(parts(np.array([2, 1, 3, 9, 1]), 4))
+    [slice(0, 2, None), slice(2, 3, None), slice(3, 4, None), slice(4, 5, None)]
+    """
+    part = np.cumsum(size, dtype=np.int64) // most
+    bounds = [0, *(np.flatnonzero(np.diff(part)) + 1).tolist(), len(size)]
+    yield from (slice(first, end) for first, end in pairwise(bounds) if first < end)

@@ -8,10 +8,13 @@ from ..arrays import Array, lexsort
 from ..frozen import frozen
 from ..layout import Layout, locations
 from ..program import Buffer, Opcode, Program
-from ..ragged import ranges
+from ..ragged import parts, ranges
 from ._structure import MOST, doing
 
-__all__ = ["Accesses", "accesses", "bounds", "input_writes", "overlaps", "reads_input_first"]
+__all__ = ["LOCATIONS", "Accesses", "accesses", "bounds", "input_writes", "overlaps", "reads_input_first"]
+
+#: locations that are compared or executed at a time: they bound the memory for addresses, and fit into caches
+LOCATIONS = 1 << 18
 
 
 @frozen(eq=False)
@@ -96,14 +99,19 @@ def reads_input_first(program: Program, where: Layout, time: Array) -> bool:
     writes = np.flatnonzero(program.uses("dst", Buffer.OUTPUT))
     writes = writes[lexsort([-time.take(writes)])]
     count = program.count.astype(np.int64)
-    first = np.full(where.total, len(time), dtype=np.int64)
+    first = np.full(where.total, len(time), dtype=np.int32 if len(time) < 2**31 else np.int64)
     # the last of several values for one address stays: the earliest time
-    first[ranges(addresses[1].take(writes), count[writes])] = np.repeat(time.take(writes), count[writes])
+    for part in parts(count.take(writes), LOCATIONS):
+        rows = writes[part]
+        first[ranges(addresses[1].take(rows), count.take(rows))] = np.repeat(time.take(rows), count.take(rows))
     for reads, address, buffer in (
         (program.reads_src, addresses[0], program.src_buffer),
         (program.reads_dst, addresses[1], program.dst_buffer),
     ):
-        rows = np.flatnonzero(reads & (buffer == Buffer.INPUT))
-        if (first.take(ranges(address[rows], count[rows])) < np.repeat(time[rows], count[rows])).any():
-            return False
+        inputs = np.flatnonzero(reads & (buffer == Buffer.INPUT))
+        for part in parts(count.take(inputs), LOCATIONS):
+            rows = inputs[part]
+            written = first.take(ranges(address.take(rows), count.take(rows)))
+            if (written < np.repeat(time.take(rows), count.take(rows))).any():
+                return False
     return True

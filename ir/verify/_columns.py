@@ -6,6 +6,8 @@ An identity is one number per location; contributing ranks are bits of 64-bit wo
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from ..arrays import Array, lexsort
@@ -14,10 +16,13 @@ from ..layout import Layout, locations
 from ..program import Buffer, Opcode, Program
 from ..ragged import nth, owners, starts
 from ..waves import Waves
+from ._accesses import LOCATIONS
 
-__all__ = ["by_opcode", "computes", "identities", "places"]
+__all__ = ["Places", "by_opcode", "computes", "identities", "places"]
 
 _WORD = 64
+#: words of contributors of all locations that one execution tracks
+_BITS = 1 << 27
 
 
 def computes(program: Program, where: Layout, order: Waves, partner: Array) -> bool:
@@ -25,33 +30,44 @@ def computes(program: Program, where: Layout, order: Waves, partner: Array) -> b
 
     ``order`` must not have conflicting accesses in one wave: the program has no races (see :mod:`._races`).
     """
-    if not program.collective.reduces and program.reduces.any():
+    collective = program.collective
+    if not collective.reduces and program.reduces.any():
         return False
-    memory = _Memory(program, where, partner)
+    words = -(-collective.num_ranks // _WORD) if collective.reduces else 0
+    each = max(_BITS // max(where.total, 1), 1)
     rows, start = by_opcode(program, order)
-    return all(memory.do(rows[a:b]) for a, b in zip(start[:-1].tolist(), start[1:].tolist(), strict=True)) and (
-        memory.holds_promise(program, where)
-    )
+    for first in range(0, max(words, 1), each):  # contributions of other ranks do not meet
+        memory = _Memory(program, where, partner, range(first, min(first + each, words)))
+        if not all(memory.do(rows[a:b]) for a, b in zip(start[:-1].tolist(), start[1:].tolist(), strict=True)):
+            return False
+        if not memory.holds_promise(program, where):
+            return False
+    return True
 
 
 def identities(program: Program, where: Layout, order: Waves, partner: Array) -> Array | None:
     """Return the chunks that are sent (shard * chunks + chunk, from 1), message by message; None if a read or reduction
     is wrong.
     """
-    memory = _Memory(program, where, partner, contributors=False)
+    memory = _Memory(program, where, partner, range(0))
     rows, start = by_opcode(program, order)
     right = all(memory.do(rows[a:b]) for a, b in zip(start[:-1].tolist(), start[1:].tolist(), strict=True))
     return memory.sent.identity if right else None
 
 
 def by_opcode(program: Program, order: Waves) -> tuple[Array, Array]:
-    """Return the instructions wave by wave, those of a wave by opcode, and where runs of one wave and opcode start."""
+    """Return the instructions wave by wave, those of a wave by opcode, and where runs to execute at once start.
+
+    A run has one wave and opcode, and few locations.
+    """
     wave = owners(np.diff(order.start))
     key = wave * len(Opcode) + program.opcode.take(order.instruction)
     by_key = lexsort([key])
-    changes = np.flatnonzero(np.diff(key.take(by_key))) + 1
+    rows = order.instruction.take(by_key)
+    block = np.cumsum(program.count.take(rows), dtype=np.int64) // LOCATIONS
+    changes = np.flatnonzero(np.diff(key.take(by_key)) | np.diff(block)) + 1
     start = np.concatenate([[0], changes, [len(key)]]) if len(key) else np.zeros(1, dtype=np.int64)
-    return order.instruction.take(by_key), start
+    return rows, start
 
 
 @frozen(eq=False)
@@ -62,8 +78,10 @@ class _Values:
     ranks: Array
 
     @classmethod
-    def empty(cls, size: int, words: int) -> _Values:
-        return cls(np.zeros(size, dtype=np.int64), np.zeros((size, words), dtype=np.uint64))
+    def empty(cls, size: int, words: int, chunks: int) -> _Values:
+        """Return unwritten locations for identities up to the number of ``chunks``."""
+        kind = np.int32 if chunks < 2**31 else np.int64
+        return cls(np.zeros(size, dtype=kind), np.zeros((size, words), dtype=np.uint64))
 
     def __getitem__(self, at: Array) -> _Values:
         return _Values(self.identity.take(at), self.ranks.take(at, axis=0))
@@ -73,24 +91,25 @@ class _Values:
 
 
 class _Memory:
-    """All buffers, and the messages sent. Without ``contributors`` the contributing ranks are not tracked."""
+    """All buffers, and the messages sent; ``words`` are those of contributors that are tracked."""
 
-    def __init__(self, program: Program, where: Layout, partner: Array, contributors: bool = True):
+    def __init__(self, program: Program, where: Layout, partner: Array, words: range):
         collective = program.collective
-        words = -(-collective.num_ranks // _WORD) if contributors and collective.reduces else 0
-        self.often = collective.idempotent
+        self.words, self.often = words, collective.idempotent
         self.opcode, self.count = program.opcode, program.count.astype(np.int64)
         self.src, self.dst = locations(program, where)
         sends = program.sends
         sizes = np.where(sends, self.count, 0)
         self.out = starts(sizes)
         self.come = np.where(partner >= 0, self.out[partner], -1)
-        self.sent = _Values.empty(int(sizes.sum()), words)
-        self.values = _Values.empty(where.total, words)
-        at, identity, rank = places(program, where, output=False)
-        self.values.identity[at] = identity
-        if words:
-            self.values.ranks[at, rank // _WORD] = np.uint64(1) << (rank % _WORD).astype(np.uint64)
+        chunks = collective.num_shards * program.chunks
+        self.sent = _Values.empty(int(sizes.sum()), len(words), chunks)
+        self.values = _Values.empty(where.total, len(words), chunks)
+        for at, identity, rank in places(program, where, output=False).blocks():
+            self.values.identity[at] = identity
+            inside = np.flatnonzero((rank >= words.start * _WORD) & (rank < words.stop * _WORD))
+            at, rank = at.take(inside), rank.take(inside)
+            self.values.ranks[at, rank // _WORD - words.start] = np.uint64(1) << (rank % _WORD).astype(np.uint64)
 
     def do(self, rows: Array) -> bool:
         """Execute instructions of one opcode, none of which waits for another; return whether they were right."""
@@ -121,34 +140,63 @@ class _Memory:
 
     def holds_promise(self, program: Program, where: Layout) -> bool:
         """Return whether every output holds all that the collective promises."""
-        everyone = np.zeros(self.values.ranks.shape[1], dtype=np.uint64)
+        first, number = self.words.start, len(self.words)
+        everyone = np.zeros(number, dtype=np.uint64)
         for rank in program.collective.ranks.tolist():
-            if len(everyone):
-                everyone[rank // _WORD] |= np.uint64(1 << rank % _WORD)
-        at, identity, _ = places(program, where, output=True)
-        if not np.array_equal(self.values.identity[at], identity):
-            return False
+            if rank // _WORD in self.words:
+                everyone[rank // _WORD - first] |= np.uint64(1 << rank % _WORD)
         promised = everyone
-        if program.collective.contributors is not None:
-            promised = _promised(program, identity, len(everyone))
-        return not len(everyone) or bool((self.values.ranks[at] == promised).all())
+        for at, identity, _ in places(program, where, output=True).blocks():
+            if not np.array_equal(self.values.identity.take(at), identity):
+                return False
+            if program.collective.contributors is not None:
+                promised = _promised(program, identity, self.words)
+            if number and not (self.values.ranks.take(at, axis=0) == promised).all():
+                return False
+        return True
 
 
-def _promised(program: Program, identity: Array, words: int) -> Array:
+def _promised(program: Program, identity: Array, words: range) -> Array:
     """Return the bits of the contributors of each chunk of a custom collective: shape (chunks, words)."""
     collective = program.collective
-    bits = np.zeros((collective.num_shards, words), dtype=np.uint64)
+    bits = np.zeros((collective.num_shards, len(words)), dtype=np.uint64)
     for shard in range(collective.num_shards):
         for rank in collective.contributions(shard):
-            bits[shard, rank // _WORD] |= np.uint64(1 << rank % _WORD)
+            if rank // _WORD in words:
+                bits[shard, rank // _WORD - words.start] |= np.uint64(1 << rank % _WORD)
     found: Array = bits[(identity - 1) // program.chunks]
     return found
 
 
-def places(program: Program, where: Layout, output: bool) -> tuple[Array, Array, Array]:
-    """Return the addresses of all ranks' inputs (or outputs), the identity of what is there first (or last), and the
-    rank.
+@frozen(eq=False)
+class Places:
+    """The shards that ranks have in inputs or outputs: the address, the identity of the first chunk, and the rank.
+
+    ``chunks`` is the number of chunks of a shard.
     """
+
+    at: Array
+    identity: Array
+    rank: Array
+    chunks: int
+
+    @property
+    def total(self) -> int:
+        """The number of locations."""
+        return len(self.at) * self.chunks
+
+    def blocks(self) -> Iterator[tuple[Array, Array, Array]]:
+        """Yield the address, the identity and the rank of each chunk, those of few shards at a time."""
+        each = max(LOCATIONS // self.chunks, 1)
+        inner = np.arange(self.chunks)
+        for first in range(0, len(self.at), each):
+            rows = slice(first, first + each)
+            at, identity = ((column[rows, None] + inner).ravel() for column in (self.at, self.identity))
+            yield at, identity, np.repeat(self.rank[rows], self.chunks)
+
+
+def places(program: Program, where: Layout, output: bool) -> Places:
+    """Return what all ranks' inputs have first (or outputs last)."""
     collective, chunks = program.collective, program.chunks
     held = [collective.shards_at(rank, output) for rank in range(program.num_ranks)]
     rank, shards = owners([len(shards) for shards in held]), np.concatenate(held)
@@ -156,6 +204,4 @@ def places(program: Program, where: Layout, output: bool) -> tuple[Array, Array,
     there = slots >= 0
     rank, shards, slots = rank.compress(there), shards.compress(there), slots.compress(there)
     base = where.base[:, Buffer.OUTPUT if output else Buffer.INPUT].astype(np.int64)
-    at = (base.take(rank) + slots * chunks)[:, None] + np.arange(chunks)
-    identity = (shards * chunks + 1)[:, None] + np.arange(chunks)
-    return at.ravel(), identity.ravel(), np.repeat(rank, chunks)
+    return Places(base.take(rank) + slots * chunks, shards.astype(np.int64) * chunks + 1, rank, chunks)

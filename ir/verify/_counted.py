@@ -12,7 +12,7 @@ from ..layout import Layout, locations
 from ..program import Opcode, Program
 from ..ragged import nth, owners, starts
 from ..waves import Waves
-from ._columns import by_opcode, places
+from ._columns import Places, by_opcode, places
 from ._sums import MOST, Sums
 
 __all__ = ["adds_up"]
@@ -26,29 +26,28 @@ def adds_up(program: Program, where: Layout, order: Waves, partner: Array) -> bo
     collective = program.collective
     if not collective.reduces or collective.idempotent or collective.contributors is not None:
         return False
-    at, identity, _ = places(program, where, output=False)
+    given = places(program, where, output=False)
     added = int(program.count[program.reduces].astype(np.int64).sum())
-    if max(len(at) + added, collective.num_shards * program.chunks) >= MOST:
+    if max(given.total + added, collective.num_shards * program.chunks) >= MOST:
         return False
-    memory = _Memory(program, where, partner, at, identity, added)
+    memory = _Memory(program, where, partner, given, added)
     rows, start = by_opcode(program, order)
     if not all(memory.do(rows[a:b]) for a, b in zip(start[:-1].tolist(), start[1:].tolist(), strict=True)):
         return False
-    at, identity, _ = places(program, where, output=True)
-    held = memory.holds.take(at)
     # a rank has a shard once, so as many contributions as ranks are those of all ranks
-    return np.array_equal(memory.identity.take(held), identity) and bool(
-        (memory.sums.count.take(held) == len(collective.ranks)).all()
+    return all(
+        np.array_equal(memory.identity.take(held := memory.holds.take(at)), identity)
+        and (memory.sums.count.take(held) == len(collective.ranks)).all()
+        for at, identity, _ in places(program, where, output=True).blocks()
     )
 
 
 class _Memory:
     """The sum that each location holds, and each message brings, by number; ``identity`` is the chunk of each sum."""
 
-    def __init__(self, program: Program, where: Layout, partner: Array, at: Array, identity: Array, added: int):
-        self.sums = Sums(len(at), added)
-        self.identity = np.zeros(1 + len(at) + added, dtype=np.int32)
-        self.identity[1 : 1 + len(at)] = identity
+    def __init__(self, program: Program, where: Layout, partner: Array, given: Places, added: int):
+        self.sums = Sums(given.total, added)
+        self.identity = np.zeros(1 + given.total + added, dtype=np.int32)
         self.opcode, self.size = program.opcode, program.count.astype(np.int64)
         self.src, self.dst = locations(program, where)
         sent = np.where(program.sends, self.size, 0)
@@ -56,7 +55,11 @@ class _Memory:
         self.come = np.where(partner >= 0, self.out.take(partner), -1)
         self.sent = np.zeros(int(self.out[-1]), dtype=np.int32)
         self.holds = np.zeros(where.total, dtype=np.int32)
-        self.holds[at] = np.arange(1, 1 + len(at))
+        number = 1
+        for at, identity, _ in given.blocks():
+            self.identity[number : number + len(at)] = identity
+            self.holds[at] = np.arange(number, number + len(at))
+            number += len(at)
 
     def do(self, rows: Array) -> bool:
         """Execute instructions of one opcode, none of which waits for another; return whether they were right."""

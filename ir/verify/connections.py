@@ -186,12 +186,12 @@ def _fixed_identities(program: Program, partner: Array) -> tuple[Array, Array] |
     operands and leaves them where they belong, whatever the order, then so it is.
     """
     where, count = layout(program, False), program.count.astype(np.int64)
-    holds = np.zeros(where.total + 1, dtype=np.int64)
+    kind = np.int32 if max(where.total, program.collective.num_shards * program.chunks) < 2**31 - 1 else np.int64
+    holds, run = np.zeros((2, where.total + 1), dtype=kind)
     for output in (False, True):
-        at, identity, _ = _columns.places(program, where, output)
-        holds[at] = identity
-    run = np.cumsum(holds[1:] != holds[:-1] + 1)  # of consecutive chunks
-    run = np.append(0, run)
+        for at, identity, _ in _columns.places(program, where, output).blocks():
+            holds[at] = identity
+    np.cumsum(holds[1:] != holds[:-1] + 1, out=run[1:])  # of consecutive chunks
     sides = [(program.reads_src, 0), (program.reads_dst | program.writes_dst, 1)]
     addresses = locations(program, where)
     found = np.zeros(program.num_instructions, dtype=np.int64)

@@ -11,7 +11,7 @@ from ..layout import layout, sizes, total
 from ..machine import Execution, execute, partners, primitives, smallest_depth
 from ..program import Program
 from ..progress import counting
-from ..waves import Waves, completes_in_waves, fingerprint, least_depth, some_waves
+from ..waves import Waves, all_waves, completes_in_waves, fingerprint, least_depth, some_waves
 from ._accesses import accesses, bounds, input_writes, overlaps, reads_input_first
 from ._columns import computes
 from ._counted import adds_up
@@ -23,8 +23,10 @@ from .report import Check, Report
 
 __all__ = ["verify_form", "verify_program"]
 
-#: more chunks than this in all buffers are not executed
+#: chunks in all buffers up to which collc says what is wrong, and where; larger programs are only right or wrong
 MAX_CHUNKS = 1 << 25
+#: more chunks than this in all buffers are not executed
+MAX_IN_WAVES = 1 << 26
 #: primitives up to which the depth is also found for instructions run chunk by chunk
 CHEAP = 1 << 18
 
@@ -71,15 +73,21 @@ def _checks(program: Program, modes: Sequence[bool], fifo_depth: int | None, spl
         good &= check.ok or check.name == _KEPT
         yield check
     if good:
+        known = [Check(name, True, _places(modes)) for name in _DATA]
         if (depth := _completes(program, fifo_depth, split)) is not None and _is_known_correct(program, modes):
-            yield _completed(program, depth, fifo_depth, split)
-            places = _places(modes)
-            yield from (Check(name, True, places) for name in _DATA)
+            yield from (_completed(program, depth, fifo_depth, split), *known)
             return
         execution = execute(program, fifo_depth, split)
         yield _deadlock(program, execution, fifo_depth)
-        if not execution.deadlock:
+        if execution.deadlock:
+            return
+        if (chunks := total(program)) <= MAX_CHUNKS:
             yield from _data(program, modes, execution.finished, partners(program))
+        elif _is_known_correct(program, modes, narrow=True):
+            yield from known
+        else:
+            where = f"collc says where for up to {MAX_CHUNKS} chunks in all buffers, found {chunks}"
+            yield Check("postcondition", False, f"an instruction is wrong; {where}")
 
 
 def _form(program: Program, modes: Sequence[bool]) -> Iterator[Check]:
@@ -101,8 +109,9 @@ def _formed(program: Program, modes: Sequence[bool]) -> Iterator[Check]:
     if problems:
         return
     chunks = total(program)
-    if chunks > MAX_CHUNKS:
-        yield Check("bounds", False, f"the buffers have {chunks} chunks, more than the {MAX_CHUNKS} that are executed")
+    if chunks > MAX_IN_WAVES:
+        most = f"more than the {MAX_IN_WAVES} that are executed"
+        yield Check("bounds", False, f"the buffers have {chunks} chunks, {most}")
         return
     problems = bounds(program, sizes(program))
     yield _check("bounds", problems, f"{chunks} chunks in all buffers")
@@ -172,10 +181,11 @@ def _completes(program: Program, fifo_depth: int | None, split: int | None) -> i
     return fifo_depth if completes_in_waves(program, fifo_depth, split) else None
 
 
-def _is_known_correct(program: Program, modes: Sequence[bool]) -> bool:
+def _is_known_correct(program: Program, modes: Sequence[bool], narrow: bool = False) -> bool:
     """Return whether a wide program is known to be correct in every mode; otherwise a slower execution finds out why.
 
-    Correct programs are cached, because a program that was written and read back is the same.
+    With ``narrow``, the program may also be narrow; it is to complete. Correct programs are cached, because a program
+    that was written and read back is the same.
     """
     if program.collective.ordered:
         return False
@@ -183,6 +193,8 @@ def _is_known_correct(program: Program, modes: Sequence[bool]) -> bool:
     name = fingerprint(program)
     left = [inplace for inplace in modes if (name, inplace) not in _right]
     found = some_waves(program) if left else None
+    if left and found is None and narrow:
+        found = all_waves(program)
     if left and found is None:
         return False
     if found is not None and not _are_right(program, left, found):

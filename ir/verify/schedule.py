@@ -98,6 +98,8 @@ def _executed(level: Schedule | SymmetricSchedule) -> str:
         return ""
     if level.orbits is not None:
         shards = "shard 0" if level.width == 1 else f"shards 0 to {level.width - 1}"
+        if level.shards > level.width:
+            shards = f"the shards of ranks 0 to {level.width - 1}"
         return f", from the {len(level.seed)} of {shards} by {level.orbits.shown}"
     shards = "shard 0" if level.shards == 1 else "the shards of rank 0"
     return f", from the {len(level.seed)} of {shards} by the symmetry {level.symmetry.shown}"

@@ -24,7 +24,7 @@ from ..validate import flaws
 from ..waves import least_depth
 from ._coarse import coarser
 from ._products import products_agree
-from .program import MAX_CHUNKS, verify_program
+from .program import MAX_IN_WAVES, verify_program
 from .report import Check, Report
 
 __all__ = ["template_adds_once", "template_strayed", "verify_symmetric_program"]
@@ -145,7 +145,7 @@ def _listed_checks(program: SymmetricProgram) -> Iterator[Check]:
         depth, stuck = execution.depth, execution.deadlock.describe(program.batched) if execution.deadlock else ""
     yield _check("deadlock", stuck, f"completes with FIFOs of depth {depth}")
     whole = program.unfold()
-    coarse = coarser(whole) if total(whole) <= MAX_CHUNKS else None
+    coarse = coarser(whole) if total(whole) <= MAX_IN_WAVES else None
     report = verify_program(coarse or whole)
     if coarse is not None and not report.ok:
         report = verify_program(whole)  # says where the mistake is

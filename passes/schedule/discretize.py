@@ -91,7 +91,7 @@ class Discretize(Pass):
         whole = self.templates and isinstance(ir, SymmetricSchedule) and ir.movable
         if isinstance(ir, SymmetricSchedule) and whole and chunks_needed(ir) <= self._most[0]:
             return attrs.evolve(ir, seed=attrs.evolve(_reduced(ir.seed), discrete=True))
-        most, why = self.most(ir.collective)
+        most, _ = self.most(ir.collective, exactly=True)
         if isinstance(ir, SymmetricSchedule):
             seed = _reduced(ir.seed)
             if seed.parts <= most:
@@ -100,7 +100,7 @@ class Discretize(Pass):
         exact = _reduced(ir)
         if exact.parts <= most:
             return attrs.evolve(exact, discrete=True)
-        most, why = _with_elements(ir.collective, most, why)
+        most, why = _with_elements(ir.collective, *self.most(ir.collective))
         best, tried = best_rounding(exact, most, self.max_message)
         solved = _solved(exact, best, most, self.max_message, solver())
         among = f"the best of 1 to {most}" if tried == most else f"the best of {tried} numbers up to {most}"
@@ -124,17 +124,22 @@ class Discretize(Pass):
         if "max_offset" not in limits:
             return self
         tight = attrs.evolve(self, max_number=limits["max_offset"], max_message=limits.get("max_count"))
-        return self if chunks_needed(given) <= tight.most(given.collective)[0] else tight
+        return self if chunks_needed(given) <= tight.most(given.collective, exactly=True)[0] else tight
 
-    def most(self, collective: Collective) -> tuple[int, str]:
-        """Return the most chunks that a shard may have, and the reason."""
-        from collc.ir.verify.program import MAX_CHUNKS
+    def most(self, collective: Collective, exactly: bool = False) -> tuple[int, str]:
+        """Return the most chunks that a shard may have, and the reason.
 
+        ``exactly``: if they are those of all parts. These may be twice as many, so that ranks that do alike things do
+        so in whole chunks too.
+        """
+        from collc.ir.verify.program import MAX_CHUNKS, MAX_IN_WAVES
+
+        total = MAX_IN_WAVES if exactly else MAX_CHUNKS
         most, why = self._most
         shards = max(collective.input_shards, collective.output_shards)
-        held = collective.num_ranks * (collective.input_shards + collective.output_shards + collective.reduces * shards)
-        if 1 <= MAX_CHUNKS // held < most:
-            most, why = MAX_CHUNKS // held, f"programs have at most {MAX_CHUNKS} chunks in all buffers"
+        held = _held(collective)
+        if 1 <= total // held < most:
+            most, why = total // held, f"programs have at most {total} chunks in all buffers"
         if self.max_number is not None and (self.max_number + 1) // shards < most:
             most, why = (self.max_number + 1) // shards, f"chunks of a buffer have numbers up to {self.max_number}"
             if not most:
@@ -143,6 +148,12 @@ class Discretize(Pass):
                     hint="use a target without this limit, such as `mpi-c`, or fewer ranks", exit_status=3,
                 )  # fmt: skip
         return most, why
+
+
+def _held(collective: Collective) -> int:
+    """Return the most shards that all ranks have in input, output and scratch."""
+    shards = max(collective.input_shards, collective.output_shards)
+    return collective.num_ranks * (collective.input_shards + collective.output_shards + collective.reduces * shards)
 
 
 def _with_elements(collective: Collective, most: int, why: str) -> tuple[int, str]:

@@ -175,9 +175,9 @@ def test_accesses_out_of_bounds():
 
 def test_buffers_beyond_reason_are_refused_before_memory_is_taken():
     program = attrs.evolve(ring("allreduce", 3), chunks=1 << 60)
-    assert "more than the 33554432 that are executed" in failures(program)["bounds"]
+    assert "more than the 67108864 that are executed" in failures(program)["bounds"]
     program = attrs.evolve(ring("allreduce", 3), scratch=[(1 << 63) - 1] * 3)
-    assert "more than the 33554432 that are executed" in failures(program)["bounds"]
+    assert "more than the 67108864 that are executed" in failures(program)["bounds"]
 
 
 def test_channels_may_have_any_number():
