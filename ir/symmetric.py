@@ -31,7 +31,8 @@ from .collective import Collective
 from .diagnostic import Excess, error
 from .frozen import frozen
 from .group import Group
-from .schedule import Action, Schedule, about
+from .ragged import by_appearance, starts
+from .schedule import Action, Routes, Schedule, about
 from .shown import counted, shown
 from .symmetries import Symmetries, moved_routes
 from .topology import Topology
@@ -174,9 +175,10 @@ class SymmetricSchedule(Columnar):
         Within a step, rows are sorted by the rank that receives a copy or sends a reduction, then in the seed's order.
         So the unfolded reverse of a template is the reverse of the unfolded template. Of an all-to-all, the images of a
         row follow each other. With ``orbits``, rows of a step are sorted by action, reductions first, then by element:
-        as in the steps of all trees. If these are one element a rank, rows are sorted by part, then coordinate by
-        coordinate by the rank that receives a copy or sends a reduction, and by the shard. If whole vectors are
-        exchanged, each row of the seed stands for all shards, in their order.
+        as in the steps of all trees. Those of an all-to-all are sorted by shard and part, and their routes numbered so.
+        If the group has one element a rank, rows are sorted by part, then coordinate by coordinate by the rank that
+        receives a copy or sends a reduction, and by the shard. If whole vectors are exchanged, each row of the seed
+        stands for all shards, in their order.
         """
         if len(self) > most:
             raise error(
@@ -225,11 +227,19 @@ class SymmetricSchedule(Columnar):
         routes, image = moved_routes(seed.routes, group)
         row = np.tile(np.arange(len(seed)), group.order)
         element = np.repeat(np.arange(group.order), len(seed))
-        order = lexsort((row, element, seed.action[row] != Action.REDUCE, seed.step[row]))
+        shard = self.collective.moved(seed.shard[row], lambda rank: group.nodes(element, rank))
+        if self.collective.kind == "alltoall":
+            order = lexsort((seed.lo[row], shard, seed.step[row]))
+        else:
+            order = lexsort((row, element, seed.action[row] != Action.REDUCE, seed.step[row]))
         row, element = row[order], element[order]
         columns: Columns = {c: getattr(seed, c)[row] for c in ("step", "action", "lo", "hi")}
-        shard = group.nodes(element, seed.shard.astype(np.int64)[row])
-        return attrs.evolve(seed, shard=shard, route=image[element, seed.route[row]], routes=routes, **columns)
+        route = image[element, seed.route[row]]
+        if self.collective.kind == "alltoall":  # routes in the order of the shards
+            number, first = by_appearance(np.zeros(len(route), dtype=np.int64), route.astype(np.int64))
+            used, route = route[first], number
+            routes = Routes(starts(routes.lengths[used]), routes.links[routes.places(used)])
+        return attrs.evolve(seed, shard=shard[order], route=route, routes=routes, **columns)
 
     def _acted(self, group: Acting) -> Schedule:
         """Return the images of all rows under all elements of a group that has one for each rank.

@@ -270,8 +270,8 @@ def _moved_shards(level: SymmetricSchedule, group: Symmetries) -> Flaws:
     if group.numbered is None:
         yield Flaw(f"{group.shown} does not move ranks in order")
     yield from _rows(
-        "transfers", level.seed.shard >= level.width,
-        lambda row: f"it moves shard {level.seed.shard[row]}, not one of 0 to {level.width - 1}",
+        "transfers", level.seed.shard >= level.shards,
+        lambda row: f"it moves shard {level.seed.shard[row]}, not one of 0 to {level.shards - 1}",
     )  # fmt: skip
 
 
@@ -326,8 +326,10 @@ def _moving(level: SymmetricForest | SymmetricSchedule, group: Symmetries) -> Fl
         return
     if not level.collective.is_plain:
         yield Flaw(f"a template is of all ranks and equal shards, not of `{level.collective.name}`")
-    elif level.collective.kind not in SYMMETRIC_KINDS:
-        yield Flaw(f"a template is of {', '.join(SYMMETRIC_KINDS)}, not of `{level.collective.kind}`")
+    elif level.collective.kind not in (
+        kinds := SYMMETRIC_KINDS if isinstance(level, SymmetricForest) else TEMPLATE_KINDS
+    ):
+        yield Flaw(f"a template is of {', '.join(kinds)}, not of `{level.collective.kind}`")
 
 
 def _boxes_first(group: Symmetries) -> Flaws:

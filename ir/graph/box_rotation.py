@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from ..arrays import lexsort
+from ..arrays import Array, lexsort
 from ..ragged import group_starts
 from ..symmetries import Rotations
 from ..topology import Topology
 
-__all__ = ["box_rotation", "kinds_of_parts", "parts_without"]
+__all__ = ["box_rotation", "fabrics", "kinds_of_parts", "nodes_alike", "parts_without", "rotation_of_all"]
 
 
 def box_rotation(topology: Topology) -> Rotations | None:
@@ -33,6 +33,57 @@ def box_rotation(topology: Topology) -> Rotations | None:
     generator[nodes] = np.roll(nodes, -1, axis=0)
     found = Rotations(topology, generator)
     return None if any(True for _ in found.flaws()) else found
+
+
+def nodes_alike(topology: Topology, fabric: Sequence[int]) -> tuple[Array, int, Rotations] | None:
+    """Return the nodes of every box that the network falls into without its fabric, box by box, the number of ranks of
+    each, and a rotation of the boxes; None if they are not alike, or if the first box has other ranks than the first.
+    """
+    parts = parts_without(topology, fabric)
+    ranks = [[node for node in part if node < topology.num_ranks] for part in parts]
+    if len(parts) < 2 or len({(len(part), len(own)) for part, own in zip(parts, ranks, strict=True)}) > 1:
+        return None
+    size = len(ranks[0])
+    if not size or ranks[0] != list(range(size)):
+        return None
+    nodes = np.array(parts, dtype=np.int64)
+    generator = np.arange(topology.num_nodes)
+    generator[nodes] = np.roll(nodes, -1, axis=0)
+    rotation = Rotations(topology, generator)
+    return None if any(True for _ in rotation.flaws()) else (nodes, size, rotation)
+
+
+def rotation_of_all(topology: Topology) -> Rotations | None:
+    """Return a rotation of boxes that are all alike, with the ranks of one box after another; None if there is none."""
+    for fabric in fabrics(topology):
+        found = nodes_alike(topology, fabric)
+        if found is not None and found[2].numbered is not None:
+            return found[2]
+    return None
+
+
+def fabrics(topology: Topology) -> Iterator[list[int]]:
+    """Yield sets of switches that may join boxes: those farthest from ranks, then those with most links."""
+    switches = np.arange(topology.num_ranks, topology.num_nodes)
+    level, degree = _levels(topology), np.bincount(topology.src, minlength=topology.num_nodes)
+    seen = set[tuple[int, ...]]()
+    for key in (level, degree):
+        for number in sorted(set(key[switches].tolist()), reverse=True):
+            chosen = tuple(switches[key[switches] == number].tolist())
+            if chosen not in seen:
+                seen.add(chosen)
+                yield list(chosen)
+
+
+def _levels(topology: Topology) -> Array:
+    """Return the links from each node to its nearest rank."""
+    level = np.where(np.arange(topology.num_nodes) < topology.num_ranks, 0, topology.num_nodes)
+    for _ in range(topology.num_switches):
+        before = level.copy()
+        np.minimum.at(level, topology.src, before[topology.dst] + 1)
+        if np.array_equal(level, before):
+            break
+    return level
 
 
 def parts_without(topology: Topology, fabric: Sequence[int]) -> list[list[int]]:

@@ -1,4 +1,4 @@
-"""Programs of the first ranks and a group with several orbits: forests of boxes that rotate."""
+"""Programs of the first ranks and a group with several orbits: forests and flows of boxes that rotate."""
 
 from __future__ import annotations
 
@@ -8,19 +8,20 @@ import collc
 from collc.frontends.coll import load
 from collc.ir.collective import Collective
 from collc.ir.spec import Problem
-from collc.ir.symmetric import SYMMETRIC_KINDS, SymmetricSchedule
+from collc.ir.symmetric import TEMPLATE_KINDS, SymmetricSchedule
 from collc.ir.symmetric_forest import SymmetricForest
 from collc.ir.symmetric_program import SymmetricProgram
 from collc.ir.topology import Topology
 from collc.passes.lowering.template import lower_template
 from collc.passes.schedule.discretize import Discretize
 from collc.passes.schedule.pipelining import Pipelining
+from collc.passes.synthesis.flow.scheduler import Flow
 from collc.passes.synthesis.forest.scheduler import ForestScheduler
 from collc.passes.synthesis.forest.template import template as forest_template
 
 __all__ = ["KINDS", "boxes", "forest", "orbit_program", "orbit_schedule"]
 
-KINDS = SYMMETRIC_KINDS
+KINDS = TEMPLATE_KINDS
 
 
 def boxes(number: int, gpus: int, rails: str = "ib[g]") -> Topology:
@@ -47,7 +48,13 @@ def forest(network: str | Topology, kind: str) -> SymmetricForest:
 
 
 def orbit_schedule(network: str | Topology, kind: str, pieces: int = 1) -> SymmetricSchedule:
-    """Return the discrete steps of the template's trees."""
+    """Return the discrete steps of the template's trees, of an all-to-all those of its flow."""
+    if kind == "alltoall":
+        topology = collc.topology(network) if isinstance(network, str) else network
+        flow = Flow(template=True, chunks=pieces).run(Problem(topology, Collective(kind, topology.num_ranks)))
+        found = Discretize(templates=True).run(flow)
+        assert isinstance(found, SymmetricSchedule)
+        return found
     steps = Pipelining(pieces=pieces, templates=True).run(forest(network, kind))
     found = Discretize(templates=True).run(steps)
     assert isinstance(found, SymmetricSchedule)

@@ -112,15 +112,24 @@ class Flow(Pass):
 
             return uneven_routed(ir, self.chunks)
         if _takes_routes(ir):
-            from .routed import routed
-
-            return routed(ir) if self.chunks is None else routed(ir, self.chunks)
+            return self._routed(ir)
         action = free_action(topology)
         if action.group.order == 1:
             chunks = self._irregular(topology, action)
         else:
             chunks = self._small(topology, action, _PROGRAM) or self._large(topology, action)
         return _schedule(topology, collective, action, chunks, self.template)
+
+    def _routed(self, ir: Problem) -> Schedule | SymmetricSchedule:
+        """Return the schedule of one step, of a large cluster of alike boxes a template."""
+        from .routed import routed, template_of
+
+        found = routed(ir) if self.chunks is None else routed(ir, self.chunks)
+        keep = len(found) > MOST_LISTED if self.template is None else self.template
+        template = template_of(found) if keep else None
+        if self.template and template is None:
+            remark(f"flow: no template, because collc knows no rotation of the boxes of `{ir.topology.name}`")
+        return found if template is None else template
 
     def _irregular(self, topology: Topology, action: Moves) -> ChunkedPaths:
         """Schedule without a group: by linear programs if they are quick, by flows if those come nearer to LP (3)."""

@@ -19,7 +19,7 @@ import numpy as np
 from collc.ir.arrays import Array
 from collc.ir.costs.cost import link_loads
 from collc.ir.diagnostic import CollcError
-from collc.ir.graph.box_rotation import parts_without
+from collc.ir.graph.box_rotation import nodes_alike
 from collc.ir.schedule import Routes
 from collc.ir.symmetries import Rotations
 from collc.ir.topology import Topology
@@ -28,7 +28,7 @@ from .halves import Half, packed_half
 from .optimum import choose
 from .routes import Routed
 
-__all__ = ["Alike", "box_seed", "box_trees", "boxes_alike", "loads_of", "nodes_alike", "to_fabric"]
+__all__ = ["Alike", "box_seed", "box_trees", "boxes_alike", "loads_of", "to_fabric"]
 
 _MOST_OF_A_BOX = 8  # trees a rank in a box, besides the number that its optimum needs
 
@@ -77,24 +77,6 @@ def _boxes(topology: Topology, fabric: Sequence[int]) -> Alike | None:
     if any(not set(above) & set(below) for above, below in zip(up, down, strict=True)):
         return None
     return Alike(topology, nodes, size, rotation, tuple(up), tuple(down))
-
-
-def nodes_alike(topology: Topology, fabric: Sequence[int]) -> tuple[Array, int, Rotations] | None:
-    """Return the nodes of every box that the network falls into without its fabric, box by box, the number of ranks of
-    each, and a rotation of the boxes; None if they are not alike, or if the first box has other ranks than the first.
-    """
-    parts = parts_without(topology, fabric)
-    ranks = [[node for node in part if node < topology.num_ranks] for part in parts]
-    if len(parts) < 2 or len({(len(part), len(own)) for part, own in zip(parts, ranks, strict=True)}) > 1:
-        return None
-    size = len(ranks[0])
-    if not size or ranks[0] != list(range(size)):
-        return None
-    nodes = np.array(parts, dtype=np.int64)
-    generator = np.arange(topology.num_nodes)
-    generator[nodes] = np.roll(nodes, -1, axis=0)
-    rotation = Rotations(topology, generator)
-    return None if any(True for _ in rotation.flaws()) else (nodes, size, rotation)
 
 
 def to_fabric(

@@ -23,12 +23,13 @@ import numpy as np
 from collc.ir.arrays import Array, lexsort
 from collc.ir.diagnostic import CollcError
 from collc.ir.graph.bottleneck import cut_ratio
+from collc.ir.graph.box_rotation import fabrics, nodes_alike
 from collc.ir.ragged import group_starts
 from collc.ir.schedule import Routes
 from collc.ir.symmetries import Rotations
 from collc.ir.topology import Topology
 
-from .alike import loads_of, nodes_alike
+from .alike import loads_of
 from .capacities import flow_network, link_capacities
 from .halves import Half
 from .optimum import Choice, choose
@@ -86,35 +87,11 @@ def fed_box(topology: Topology) -> FedBox | None:
     """
     if not topology.num_switches or topology.in_network:
         return None
-    for fabric in _fabrics(topology):
+    for fabric in fabrics(topology):
         found = nodes_alike(topology, fabric)
         if found is not None and not _linked(topology, fabric):
             return _with_outside(topology, fabric, *found)
     return None
-
-
-def _fabrics(topology: Topology) -> Iterator[list[int]]:
-    """Yield sets of switches that may join boxes: those farthest from ranks, then those with most links."""
-    switches = np.arange(topology.num_ranks, topology.num_nodes)
-    level, degree = _levels(topology), np.bincount(topology.src, minlength=topology.num_nodes)
-    seen = set[tuple[int, ...]]()
-    for key in (level, degree):
-        for number in sorted(set(key[switches].tolist()), reverse=True):
-            chosen = tuple(switches[key[switches] == number].tolist())
-            if chosen not in seen:
-                seen.add(chosen)
-                yield list(chosen)
-
-
-def _levels(topology: Topology) -> Array:
-    """Return the links from each node to its nearest rank."""
-    level = np.where(np.arange(topology.num_nodes) < topology.num_ranks, 0, topology.num_nodes)
-    for _ in range(topology.num_switches):
-        before = level.copy()
-        np.minimum.at(level, topology.src, before[topology.dst] + 1)
-        if np.array_equal(level, before):
-            break
-    return level
 
 
 def _linked(topology: Topology, fabric: Sequence[int]) -> bool:

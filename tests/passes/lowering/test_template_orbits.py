@@ -14,7 +14,7 @@ from collc.backends.simulator import simulate
 from collc.ir.costs.cost import cost
 from collc.ir.program import Program
 from collc.ir.schedule import Schedule
-from collc.ir.symmetric import SymmetricSchedule
+from collc.ir.symmetric import SYMMETRIC_KINDS, SymmetricSchedule
 from collc.ir.symmetric_program import SymmetricProgram
 from collc.ir.symmetries import Rotations
 from collc.ir.text.parser import parse_ir
@@ -51,7 +51,7 @@ def test_unfolded_it_is_the_program_of_all_trees(network: str | Topology, kind: 
 
 @pytest.mark.quick
 @pytest.mark.parametrize("pieces", [1, 3])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", SYMMETRIC_KINDS)
 @pytest.mark.parametrize("network", ["dgx_a100(3)", boxes(3, 2), boxes(5, 2, "ib[0]")], ids=str)
 def test_steps_of_a_template_are_those_of_its_trees(network: str | Topology, kind: str, pieces: int) -> None:
     trees = forest(network, kind)
@@ -111,7 +111,7 @@ def test_trees_of_other_groups_are_written_out() -> None:
 
 
 @pytest.mark.quick
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", SYMMETRIC_KINDS)
 def test_trees_of_a_group_that_is_none_of_vectors(kind: str) -> None:
     trees = forest("cayley(dihedral(4), {1, 2, 6})", kind)
     steps = Pipelining(templates=True).run(trees)

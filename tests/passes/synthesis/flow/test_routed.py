@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from cut_nets import switched
 from hypothesis import given, settings
+from hypothesis import strategies as st
 from sampling import examples
 
 from collc.frontends.coll import topology
@@ -18,13 +19,15 @@ from collc.ir.diagnostic import CollcError
 from collc.ir.graph.isomorphism import orbits
 from collc.ir.schedule import Schedule
 from collc.ir.spec import Problem
+from collc.ir.symmetric import SymmetricSchedule
 from collc.ir.topology import LinkClass, Topology
-from collc.ir.verify import verify_schedule
-from collc.passes.synthesis.flow import quotient, rate
+from collc.ir.verify import verify, verify_schedule
+from collc.passes.base import remarks
+from collc.passes.synthesis.flow import quotient, rate, scheduler
 from collc.passes.synthesis.flow.classes import Classes
 from collc.passes.synthesis.flow.quotient import best_flows
 from collc.passes.synthesis.flow.rate import alltoall_rate, capacities
-from collc.passes.synthesis.flow.routed import routed
+from collc.passes.synthesis.flow.routed import routed, template_of
 from collc.passes.synthesis.flow.scheduler import Flow
 
 NETWORKS = (
@@ -194,3 +197,60 @@ def test_a_transfer_less_or_on_another_route_is_found() -> None:
     route = schedule.route.astype(np.int64)
     route[3] = route[4]
     assert not verify_schedule(attrs.evolve(schedule, route=route)).ok
+
+
+# ---- templates of boxes that are alike
+
+ALIKE = (
+    "dgx_a100(3)",
+    "dgx_h100(2, 8)",
+    "mi250(2)",
+    "leaf_spine(4, 4, 2)",
+    "fat_tree(4)",
+    "clustered(torus(3, 3), 3, 1)",
+)
+
+
+@pytest.mark.parametrize("expression", ALIKE)
+def test_a_template_is_the_schedule_of_all_ranks(expression: str) -> None:
+    problem = Problem(topology(expression), Collective("alltoall", topology(expression).num_ranks))
+    listed, template = Flow(template=False).run(problem), Flow(template=True).run(problem)
+    assert isinstance(listed, Schedule) and isinstance(template, SymmetricSchedule)
+    assert template.unfold() == listed and len(template.seed) * template.order == len(listed)
+    assert verify(template).ok and cost(template) == cost(listed)
+
+
+def test_boxes_of_long_schedules_are_moved_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = Problem(topology("dgx_a100(3)"), Collective("alltoall", 24))
+    assert isinstance(Flow().run(problem), Schedule)
+    monkeypatch.setattr(scheduler, "MOST_LISTED", 24 * 23 - 1)
+    assert isinstance(Flow().run(problem), SymmetricSchedule)
+
+
+@pytest.mark.parametrize(
+    "expression", ["hammingmesh(2, 2, 2, 2)", "without(dgx_a100(3), {5})", "degraded(dgx_a100(3), {0 <-> nv[0]}, 1/2)"]
+)
+def test_boxes_that_differ_are_not_moved(expression: str) -> None:
+    network = topology(expression)
+    problem = Problem(network, Collective("alltoall", network.num_ranks))
+    with remarks() as told:
+        found = Flow(template=True).run(problem)
+    assert isinstance(found, Schedule)
+    assert told == [f"flow: no template, because collc knows no rotation of the boxes of `{network.name}`"]
+
+
+@given(st.integers(0, 24 * 23 - 1), st.sampled_from(["hi", "route", "shard"]))
+def test_a_transfer_unlike_its_images_is_found(row: int, name: str) -> None:
+    schedule = scheduled(topology("dgx_a100(3)"), "alltoall")
+    column = getattr(schedule, name).astype(np.int64)
+    column[row] = column[row] + 1 if name == "hi" else column[row - 1]
+    changed = attrs.evolve(schedule, parts=schedule.parts + (name == "hi"), **{name: column})
+    assert template_of(schedule) is not None and template_of(changed) is None
+
+
+def test_a_template_of_other_shards_is_refused() -> None:
+    template = template_of(scheduled(topology("dgx_a100(3)"), "alltoall"))
+    assert template is not None and verify(template).ok
+    beyond = attrs.evolve(template.seed, shard=template.seed.shard.astype(np.int64) + 24 * 8)
+    (failed,) = verify(attrs.evolve(template, seed=beyond)).failed
+    assert "not one of 0 to 191" in failed.detail
