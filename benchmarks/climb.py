@@ -46,7 +46,7 @@ from collc.passes.finder.groups import groups_of_order
 from collc.passes.finder.measure import with_alltoall_rate
 from collc.tools.finding_database import file_of, merged
 
-__all__ = ["main"]
+__all__ = ["better", "searched_size"]
 
 _ONE_WAY = ("directed", "led")
 _FAMILIES = ("lifts", "turned", "cayley", "complete", "inserted", "exchanges", *_ONE_WAY)
@@ -78,12 +78,12 @@ def searched(given: argparse.Namespace, rows: dict[int, list[Row]], degree: int)
                 continue
             both = sorted((row for row in rows.get(nodes, []) if row.bidirectional), key=lambda row: -row.T_B)
             known = {row.T_L: row.T_B for row in both}
-        found = _found(given, rows, (nodes, degree, given.evaluations, known, given.seed))
+        found = searched_size(given, rows, (nodes, degree, given.evaluations, known, given.seed))
         if found:
             yield nodes, better(found)
 
 
-def _found(given: argparse.Namespace, rows: dict[int, list[Row]], size: _Size) -> list[Row]:
+def searched_size(given: argparse.Namespace, rows: dict[int, list[Row]], size: _Size) -> list[Row]:
     """Return what the family's search finds for one size."""
     nodes, degree, *_ = size
     if given.family in ("lifts", "turned"):
