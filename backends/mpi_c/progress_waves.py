@@ -191,7 +191,7 @@ class InWaves:
         return self._allow_more()
 
     def fly(self, send: int, change: int) -> list[int]:
-        """Begin or end the reads of a send in flight; return the blocks of writes that nothing delays any more."""
+        """Begin or end the reads of a send in flight; return the blocks of writes that no longer wait."""
         self.flying[send] = change > 0
         woken = []
         for write in self.delays.at(send):
