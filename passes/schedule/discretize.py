@@ -138,7 +138,7 @@ class Discretize(Pass):
         most, why = self._most
         shards = max(collective.input_shards, collective.output_shards)
         held = _held(collective)
-        if 1 <= total // held < most:
+        if MAX_CHUNKS >= held and total // held < most:  # larger programs are templates, or not executed
             most, why = total // held, f"programs have at most {total} chunks in all buffers"
         if self.max_number is not None and (self.max_number + 1) // shards < most:
             most, why = (self.max_number + 1) // shards, f"chunks of a buffer have numbers up to {self.max_number}"

@@ -142,3 +142,15 @@ def test_parts_are_exact_in_twice_as_many_chunks_as_they_are_rounded_to(
     made = discretize.Discretize().run(schedule)
     assert (made.parts == needed) == (limit == 2) and made.discrete
     assert limit == 2 or made.parts <= needed // limit
+
+
+def test_templates_of_more_ranks_than_a_program_can_list_keep_their_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One chunk per shard would be too much for the verifier, so nothing is rounded for it."""
+    topology = coll.topology("jellyfish(20, 5, 1)")
+    collective = Collective("allreduce", topology.num_ranks)
+    held = discretize._held(collective)
+    for limit in (held - 1, held, held + 1):
+        monkeypatch.setattr(verifier, "MAX_CHUNKS", limit)
+        monkeypatch.setattr(verifier, "MAX_IN_WAVES", 2 * limit)
+        most = [discretize.Discretize().most(collective, exactly)[0] for exactly in (False, True)]
+        assert most == ([discretize.MOST_CHUNKS] * 2 if limit < held else [1, 2])
