@@ -68,6 +68,10 @@ class Routes(Columnar):
         """Return the places in ``links`` of the links of the chosen routes, route after route."""
         return ranges(self.start[chosen], self.lengths[chosen])
 
+    def chosen(self, routes: Array) -> Routes:
+        """Return some routes of those that carry data on all their links, in this order."""
+        return Routes(starts(self.lengths[routes]), self.links[self.places(routes)])
+
     def loads(self, places: Array, amount: Array) -> Array:
         """Return the load of the links at some ``places`` in ``links`` by these amounts: 0 where others carry them."""
         return amount * self.carries[places] if len(self.carries) else amount

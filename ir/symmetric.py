@@ -31,8 +31,8 @@ from .collective import Collective
 from .diagnostic import Excess, error
 from .frozen import frozen
 from .group import Group
-from .ragged import by_appearance, starts
-from .schedule import Action, Routes, Schedule, about
+from .ragged import by_appearance
+from .schedule import Action, Schedule, about
 from .shown import counted, shown
 from .symmetries import Symmetries, moved_routes
 from .topology import Topology
@@ -238,7 +238,7 @@ class SymmetricSchedule(Columnar):
         if self.collective.kind == "alltoall":  # routes in the order of the shards
             number, first = by_appearance(np.zeros(len(route), dtype=np.int64), route.astype(np.int64))
             used, route = route[first], number
-            routes = Routes(starts(routes.lengths[used]), routes.links[routes.places(used)])
+            routes = routes.chosen(used)
         return attrs.evolve(seed, shard=shard[order], route=route, routes=routes, **columns)
 
     def _acted(self, group: Acting) -> Schedule:

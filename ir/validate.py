@@ -324,11 +324,10 @@ def _moving(level: SymmetricForest | SymmetricSchedule, group: Symmetries) -> Fl
     if found := [Flaw(f"the group of the template: {text}") for text in group.flaws()]:
         yield from found
         return
+    kinds = SYMMETRIC_KINDS if isinstance(level, SymmetricForest) else TEMPLATE_KINDS
     if not level.collective.is_plain:
         yield Flaw(f"a template is of all ranks and equal shards, not of `{level.collective.name}`")
-    elif level.collective.kind not in (
-        kinds := SYMMETRIC_KINDS if isinstance(level, SymmetricForest) else TEMPLATE_KINDS
-    ):
+    elif level.collective.kind not in kinds:
         yield Flaw(f"a template is of {', '.join(kinds)}, not of `{level.collective.kind}`")
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from collc.ir.arrays import Array
 from collc.ir.graph.box_rotation import rotation_of_all
-from collc.ir.ragged import nth, owners, starts
+from collc.ir.ragged import nth, owners
 from collc.ir.schedule import Action, Routes, Schedule
 from collc.ir.spec import Problem
 from collc.ir.symmetric import SymmetricSchedule
@@ -67,8 +67,8 @@ def template_of(schedule: Schedule) -> SymmetricSchedule | None:
     ranks = schedule.topology.num_ranks
     seed = schedule.rows(np.flatnonzero(schedule.shard // ranks < ranks // rotation.order))
     used, route = np.unique(seed.route, return_inverse=True)
-    routes = Routes(starts(seed.routes.lengths[used]), seed.routes.links[seed.routes.places(used)])
-    return SymmetricSchedule(attrs.evolve(seed, route=route.reshape(-1), routes=routes), rotation)
+    seed = attrs.evolve(seed, route=route.reshape(-1), routes=seed.routes.chosen(used))
+    return SymmetricSchedule(seed, rotation)
 
 
 def _is_turned(schedule: Schedule, rotation: Symmetries) -> bool:
