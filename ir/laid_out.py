@@ -7,9 +7,10 @@ order is free, because no instruction waits for a part of a message.
 
 from __future__ import annotations
 
+import attrs
 import numpy as np
 
-from .arrays import Array, Columns, numbered
+from .arrays import Array, Columns, lexsort, numbered
 from .editing import with_dependencies
 from .frozen import frozen
 from .machine import partners, receivers
@@ -24,13 +25,16 @@ __all__ = ["laid_out", "run_counts"]
 _WORD = 63
 
 
-def laid_out(program: SymmetricProgram, most: int | None = None) -> Program:
+def laid_out(program: SymmetricProgram, most: int | None = None, by_place: bool = False) -> Program:
     """Return the program of all ranks, with an instruction for each run of a message, of at most ``most`` chunks.
 
-    The first run of a message has its dependencies; those on a message are on its last run.
+    The first run of a message has its dependencies; those on a message are on its last run. Runs are in the order of
+    the sender's places, or (``by_place``) in that of their places in shards: then the runs of one shard are apart, and
+    go to different channels.
     """
     seed, messages, elements = program.seed, len(program.message_start) - 1, np.arange(program.group.order)[:, None]
-    table = _runs(program, most).instructions(program)
+    runs = _runs(program, most)
+    table = (runs.by_place(program.chunks) if by_place else runs).instructions(program)
     order = np.argsort(table["at"], kind="stable")  # of one message, in the order of the sender's places
     first = group_starts(table["at"][order], program.group.order * messages)
 
@@ -100,6 +104,11 @@ class _Runs:
     def places(self, messages: int) -> list[Array]:
         """Return ``element * messages + message`` of each instruction: those that send or copy, then the arrivals."""
         return [self.element * messages + self.message, (self.away * messages + self.arrival)[self.arrives]]
+
+    def by_place(self, chunks: int) -> _Runs:
+        """Return the runs of each message by their places in shards of ``chunks``, those of one place by shard."""
+        order = lexsort((self.src // chunks, self.src % chunks, self.message, self.element))
+        return _Runs(*(getattr(self, column.name)[order] for column in attrs.fields(_Runs)))
 
     def instructions(self, program: SymmetricProgram) -> Columns:
         """Return the columns of the instructions, and in ``at`` their :meth:`places`."""

@@ -22,7 +22,7 @@ from .frozen import frozen
 from .schedule import Forest, Routes, about
 from .shown import counted, shown
 from .symmetric import MOST_ROWS
-from .symmetries import Symmetries, moved_routes
+from .symmetries import Regular, Symmetries, moved_routes
 from .topology import Topology
 
 __all__ = ["SymmetricForest"]
@@ -55,6 +55,15 @@ class SymmetricForest(Columnar):
     def collective(self) -> Collective:
         """The collective that all trees together perform."""
         return self.seed.collective
+
+    @property
+    def works_by_orbits(self) -> bool:
+        """Whether a program by orbits is as good as one of all ranks.
+
+        Ranks in boxes may need more threadblocks than a runtime has, unless `fuse` joins them. It joins those of all
+        ranks.
+        """
+        return isinstance(self.group, Regular)
 
     @property
     def parts(self) -> int:

@@ -93,7 +93,9 @@ def _entries(level: str, request: ScheduleRequest, start: type, by_hand: bool) -
         return entries
     joining = Element(JOIN.name, (Option("join", True),))
     if pipelined:
-        return [(JOIN, joining) if e is LOWER else (e, element) for e, element in entries if e is not MERGE]
+        placing = Element(FIT.name, (Option("runs", True),))
+        shaping = {LOWER: (JOIN, joining), FIT: (FIT, placing), SPREAD: (SPREAD, placing)}
+        return [shaping.get(e, (e, element)) for e, element in entries if e is not MERGE]
     shaping = {LOWER: (SHAPE, joining), FUSE: (FUSE, Element(FUSE.name, (Option("turns", True),)))}
     return [shaping.get(e, (e, element)) for e, element in entries]
 
@@ -226,6 +228,7 @@ class _Planner:
         # passes that the user wrote, and those that copy a program, are for programs of all ranks
         own = self.recipe.elements is None and self.request.instances == 1
         limits["templates"] = (self.limits.templates or by_orbits) and own
+        limits["orbits"] = self.limits.orbits and own
         limits["listed"] = MOST_LISTED if self.limits.templates and own else None
         options = element.options
         if cls.takes is Problem:

@@ -36,6 +36,8 @@ __all__ = ["Runner"]
 
 T = TypeVar("T")
 
+_TEMPLATES = (SymmetricSchedule, SymmetricForest)
+
 
 class Runner:
     """Runs the plans of a session; with ``share``, passes that two plans begin with run once."""
@@ -63,7 +65,7 @@ class Runner:
         end = len(chain.passes) if end is None else end
         for count in range(begin, end):
             this = chain.passes[count]
-            if limits.orbits and this.for_orbits and isinstance(ir, SymmetricSchedule) and not ir.works_by_orbits:
+            if limits.orbits and this.for_orbits and isinstance(ir, _TEMPLATES) and not ir.works_by_orbits:
                 ir = ir.unfold()
             if isinstance(ir, SymmetricProgram):
                 if limits.templates:
@@ -85,7 +87,7 @@ class Runner:
         """Return the program of all ranks of a template, before pass ``count`` or after the last one."""
         session, this = self.session, _listing(_limits(chain))
         with span(this.name, "pass") as whole:
-            after = session.timed(this.name, lambda: this.run(ir), rows)
+            after = self.guarded(chain, count, ir, lambda: session.timed(this.name, lambda: this.run(ir), rows))
             whole.rows = rows(after)
         assert isinstance(after, Program), "the program of all ranks"
         self.program = after

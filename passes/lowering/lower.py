@@ -20,6 +20,7 @@ from collc.ir.symmetric_program import AnyProgram
 
 from ..analysis.hazards import synchronize
 from ..base import Pass
+from ..program.orbit_numbering import numbered_for_runs
 from ..ranges import Range
 from .gathering import Ends, gathered, grouped
 from .joining import LOCAL, RECEIVING, SENDING, join_messages
@@ -51,7 +52,8 @@ class Lower(Pass):
     messages of different steps too, which would undo pipelining.
 
     With ``templates``, the program of a template is that of one rank (:mod:`.template`). Files hold it as it is, or
-    passes work on it by orbits until all ranks are listed. With ``listed``, a longer schedule without a group is
+    passes work on it by ``orbits`` until all ranks are listed. For them data share no scratch yet, and a pipelined
+    allreduce numbers its chunks so that messages are few runs. With ``listed``, a longer schedule without a group is
     lowered in the same way, as the template of a group of one element: the transfers of a step over one connection are
     one message, wherever its chunks lie. A ring, of which each message is one transfer, keeps its instructions: the
     pass `fuse` joins what arrives and what leaves.
@@ -87,21 +89,29 @@ class Lower(Pass):
         metadata={"help": "copy shards of an all-to-all aside that others replace in the step that sends them"},
     )
 
+    orbits: bool = attrs.field(
+        default=False,
+        metadata={"help": "passes on the program of one rank follow, and files list all ranks"},
+    )
+
     def unstuck(self) -> Lower | None:
         return None if self.aside else attrs.evolve(self, aside=True)
 
     def of_all_ranks(self) -> Lower:
-        return attrs.evolve(self, templates=False)
+        return attrs.evolve(self, templates=False, orbits=False)
 
     def on(self, ir: Level) -> Pass:
         idle = isinstance(ir, Schedule) and self.listed is not None and len(ir) <= self.listed
-        return Pass.on(attrs.evolve(self, listed=None) if idle else self, ir)
+        this = attrs.evolve(self, listed=None) if idle else self
+        if isinstance(ir, SymmetricSchedule) and not self.join and ir.collective.kind != "alltoall":
+            this = attrs.evolve(this, orbits=False)
+        return Pass.on(this, ir)
 
     def run(self, ir: Schedule | SymmetricSchedule) -> AnyProgram:
         if isinstance(ir, SymmetricSchedule):
-            found = lower_template(ir) if self.templates and ir.movable else None
+            found = lower_template(ir, shared=not self.orbits) if self.templates and ir.movable else None
             if found is not None:
-                return found
+                return numbered_for_runs(found, by=self.name) if self.join and self.orbits else found
             ir = ir.unfold()
         _require_plain(ir)
         if self.listed is not None and len(ir) > self.listed and _joins(ir):

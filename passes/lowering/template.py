@@ -34,13 +34,14 @@ _ROWS = 1 << 18
 _SENDING, _RECEIVING, _LOCAL = 0, 1, 2
 
 
-def lower_template(s: SymmetricSchedule) -> SymmetricProgram | None:
+def lower_template(s: SymmetricSchedule, shared: bool = True) -> SymmetricProgram | None:
     """Return the program of a discrete template; None if a rank sends a chunk in the step in which it arrives there.
 
     If ranks exchange whole vectors, part p of all shards has a fixed place in the vector: N neighbours, from p*N on.
     Every connection out of a rank of the template gets a block that sends, every one into it a block that receives; a
     further block copies. The transfers of one step over one connection are one message. Data lie where :class:`Lower`
-    puts them, but scratch is in the order of the shards as the first ranks name them.
+    puts them, but scratch is in the order of the shards as the first ranks name them. If it is ``shared``, shards of
+    an all-to-all take places that others have left: their receives wait for the sends of those.
     """
     ends = _links(s) if s.orbits is None else _connections(s)
     if s.exchanges and _are_whole(s, ends):
@@ -52,7 +53,7 @@ def lower_template(s: SymmetricSchedule) -> SymmetricProgram | None:
     atoms = _Atoms.of(s, ends)
     if atoms.exchange(s):
         return None
-    table = _instructions(s, ends, atoms)
+    table = _instructions(s, ends, atoms, shared)
     del atoms  # the longest columns of all
     return _assembled(s, _sorted(table), ends)
 
@@ -357,11 +358,11 @@ def _sent_after_arrival(s: SymmetricSchedule, ends: _Ends) -> Array:
     return early
 
 
-def _instructions(s: SymmetricSchedule, ends: _Ends, atoms: _Atoms) -> Columns:
+def _instructions(s: SymmetricSchedule, ends: _Ends, atoms: _Atoms, shared: bool = True) -> Columns:
     """Return the instructions as columns, in no order: ``rank``, ``kind`` and ``place`` name their block, ``row`` the
     transfer.
     """
-    buffer, home, start = (_slim(column) for column in _homes(s, ends, atoms))
+    buffer, home, start = (_slim(column) for column in _homes(s, ends, atoms, shared))
     # all sends of a step read what was there before it
     sent_home = atoms.first[atoms.sent] < _slim(s.seed.step.astype(np.int64) * len(ends.to))[atoms.row]
     kept_home = atoms.first[atoms.received] < atoms.time
@@ -422,12 +423,12 @@ def _narrow(table: Columns) -> Columns:
     }
 
 
-def _homes(s: SymmetricSchedule, ends: _Ends, atoms: _Atoms) -> tuple[Array, Array, Array]:
+def _homes(s: SymmetricSchedule, ends: _Ends, atoms: _Atoms, shared: bool) -> tuple[Array, Array, Array]:
     """Return where each rank keeps each shard that it has: buffer, first chunk; its first chunk in the input, or -1."""
     held = ends.held
     output, start = (slots(held.rank, held.shard) for slots in (s.collective.output_slots, s.collective.input_slots))
     passing = (output < 0) & atoms.arrives
-    if s.collective.kind == "alltoall":
+    if shared and s.collective.kind == "alltoall":
         room = _reused(s, ends, passing, atoms.early)
     else:
         room = np.cumsum(passing) - 1

@@ -29,10 +29,11 @@ __all__ = ["LayOut"]
 class LayOut(Pass):
     """List the ranks of a template: a message becomes an instruction for each run of adjacent chunks.
 
-    Runs have at most ``max-count`` chunks, and depend only on what accesses their own chunks. The blocks of a template
-    were counted with the dependencies of whole messages. If a block has more than ``max-steps`` steps with those of its
-    runs, the messages of all ranks are distributed again, as by ``balance-threadblocks``. A program of all ranks does
-    not change.
+    Runs have at most ``max-count`` chunks, and depend only on what accesses their own chunks. If a block has more than
+    ``max-steps`` steps, or a rank too many threadblocks, the runs of all ranks are distributed as by
+    ``balance-threadblocks``: those of pipelined schedules, whose messages a template leaves on one channel, and others
+    whose dependencies are more than those of whole messages, which were counted. A program of all ranks does not
+    change.
     """
 
     name: ClassVar[str] = "lay-out"
@@ -61,9 +62,9 @@ class LayOut(Pass):
     def run(self, ir: AnyProgram) -> Program:
         if isinstance(ir, Program):
             return ir
-        found = laid_out(ir, self.max_count)
+        found = laid_out(ir, self.max_count, by_place=self._divides(ir))
         found = without_implied(synchronize(found, _order(ir, self.max_count)))
-        if self.max_steps is None or int(np.max(steps(found, self.fused), initial=0)) <= self.max_steps:
+        if self._fits(found):
             return found
         fit = BalanceThreadblocks(
             1, self.max_threadblocks, self.max_steps, self.max_channels, self.max_count, self.fifo_depth, self.fused
@@ -71,6 +72,20 @@ class LayOut(Pass):
         fitted = fit.run(found)
         assert isinstance(fitted, Program), "a program of all ranks stays one"
         return without_implied(fitted)
+
+    def _divides(self, ir: SymmetricProgram) -> bool:
+        """Return whether a block has more runs than steps, so that its messages are distributed again."""
+        if self.max_steps is None:
+            return False
+        runs = run_counts(ir, self.max_count)
+        begin = ir.batched.block_start[:-1][np.diff(ir.batched.block_start.astype(np.int64)) > 0]
+        return int(np.add.reduceat(runs, begin, axis=1).max(initial=0)) > self.max_steps
+
+    def _fits(self, program: Program) -> bool:
+        """Return whether no threadblock is too long, and no rank has too many."""
+        found = np.max(steps(program, self.fused), initial=0), np.max(np.diff(program.rank_blocks), initial=0)
+        limits = self.max_steps, self.max_threadblocks
+        return all(most is None or int(n) <= most for n, most in zip(found, limits, strict=True))
 
 
 def _order(program: SymmetricProgram, most: int | None) -> Array:

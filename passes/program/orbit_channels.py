@@ -69,7 +69,9 @@ class _Messages:
 
     By message, ``kind`` says whether it is sent, arrives or stays, ``link`` is its connection (0 for what stays) and
     ``nth`` its number there, ``peer`` its other rank, ``order`` its position in an execution. ``sent`` are those that
-    leave, by connection. ``runs`` are the instructions of each on every image, shape (images, messages).
+    leave, by connection. ``runs`` are the instructions of each on every image, shape (images, messages). ``free`` are
+    the dependencies that take no step of their own: one of a message, or one of each of its runs in an all-to-all,
+    whose shards come from many ranks.
     """
 
     to: Array
@@ -82,6 +84,7 @@ class _Messages:
     order: Array
     sent: Array
     runs: Array
+    free: Array
     conflicts: tuple[Array, Array]
 
     @classmethod
@@ -108,7 +111,8 @@ class _Messages:
         runs = runs if room.fused else runs * PARTS[batched.opcode]
         return cls(
             seed.send_peer[blocks].astype(np.int64), np.bincount(link[leaving], minlength=len(blocks)), kind, link, nth,
-            peer[batched.block], batched.count.astype(np.int64), order, leaving, runs, conflicts,
+            peer[batched.block], batched.count.astype(np.int64), order, leaving, runs,
+            runs if program.collective.kind == "alltoall" else np.ones(len(kind), dtype=np.int64), conflicts,
         )  # fmt: skip
 
     def spread(self, number: Array) -> _Spread:
@@ -149,10 +153,10 @@ class _Spread:
 
     @property
     def steps(self) -> Array:
-        """The most steps that each block has on any image; each dependency after the first of a message is one."""
+        """The most steps that each block has on any image; each dependency after the ``free`` ones is one."""
         m = self.messages
         number = np.bincount(self.waits[0], minlength=len(m.kind))
-        each = m.runs + np.maximum(number - 1, 0)
+        each = m.runs + np.maximum(number - m.free, 0)
         begin = np.flatnonzero(first_of_group(self.block[self.rows]))
         found: Array = np.add.reduceat(each[:, self.rows], begin, axis=1).max(axis=0)
         return found

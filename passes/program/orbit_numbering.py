@@ -23,13 +23,13 @@ from ..base import remark
 __all__ = ["numbered_for_runs"]
 
 
-def numbered_for_runs(program: SymmetricProgram, most: int | None) -> SymmetricProgram:
+def numbered_for_runs(program: SymmetricProgram, most: int | None = None, by: str = "coalesce") -> SymmetricProgram:
     """Return the program with the numbering that needs the fewest instructions; runs have at most ``most`` chunks.
 
     The program is the same if its chunks have no free numbers, if no better numbering is found, or if more than 2,048
     kinds of chunks differ in their messages.
     """
-    if not (program.width == 1 and program.moves(Buffer.INPUT) and program.moves(Buffer.OUTPUT)):
+    if program.width != 1 or program.collective.kind != "allreduce" or program.fixed:
         return program
     numbering = _numbering(program)
     if numbering is None:
@@ -38,7 +38,7 @@ def numbered_for_runs(program: SymmetricProgram, most: int | None) -> SymmetricP
     before, after = (int(run_counts(one, most).sum()) for one in (program, found))
     if after >= before:
         return program
-    remark(f"coalesce: {after} instructions for runs of neighbouring chunks instead of {before}")
+    remark(f"{by}: {after} instructions for runs of neighbouring chunks instead of {before}")
     return found
 
 

@@ -40,7 +40,8 @@ class BalanceThreadblocks(Pass):
     with most chunks joins the one with fewest. Raises C0509 if the limits cannot be met.
 
     A schedule that chooses channels, threadblocks or scratch keeps its threadblocks. Of a template whole messages go to
-    channels, if they fit on every rank.
+    channels, if they fit on every rank. With ``runs``, they stay on one channel, and `lay-out` distributes their runs
+    on each rank: pipelined schedules have many short messages.
     """
 
     name: ClassVar[str] = "balance-threadblocks"
@@ -67,13 +68,16 @@ class BalanceThreadblocks(Pass):
         default=None, metadata={"help": "messages a connection holds (for shared blocks)", "range": AT_LEAST_1}
     )
     fused: bool = attrs.field(default=True, metadata={"help": "whether the runtime has fused instructions"})
+    runs: bool = attrs.field(
+        default=False, metadata={"help": "leave a template's messages to `lay-out`, which distributes their runs"}
+    )
 
     def works_by_orbits(self, ir: SymmetricProgram) -> bool:
-        return self._by_orbits(ir) is not None
+        return self.runs or self._by_orbits(ir) is not None
 
     def run(self, ir: AnyProgram) -> AnyProgram:
         if isinstance(ir, SymmetricProgram):
-            return self._by_orbits(ir) or ir
+            return ir if self.runs else self._by_orbits(ir) or ir
         if (ir.sends & ir.receives).any():
             message = "balance-threadblocks does not take fused receive-and-send instructions"
             raise error("C0510", message, hint="put `balance-threadblocks` before `fuse`, or `unfuse` between them")

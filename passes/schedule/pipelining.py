@@ -87,6 +87,7 @@ class Pipelining(Pass):
     )  # fmt: skip
 
     takes_templates: ClassVar[bool] = True
+    for_orbits: ClassVar[bool] = True
 
     pieces: int | None = attrs.field(
         default=None,

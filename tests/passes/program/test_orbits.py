@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from orbit_programs import orbit_schedule
 from sampling import examples
 from template_programs import KINDS, cayley_networks, group_networks, instructions_of, network, template
 
@@ -16,10 +17,12 @@ import collc
 from collc.cli import main
 from collc.ir.editing import with_dependencies
 from collc.ir.laid_out import laid_out, run_counts
+from collc.ir.program import Program
 from collc.ir.symmetric_program import SymmetricProgram
 from collc.ir.topology import Topology
 from collc.ir.verify import verify
 from collc.passes.base import remarks
+from collc.passes.lowering.lower import Lower
 from collc.passes.program.coalesce import Coalesce
 from collc.passes.program.fuse import Fuse
 from collc.passes.program.lay_out import LayOut
@@ -156,6 +159,79 @@ def test_limits_are_counted_with_the_dependencies_of_runs() -> None:
     assert int(steps(listed).max()) <= least
 
 
+@settings(max_examples=examples(30), deadline=None)
+@given(topology=_NETWORKS, kind=st.sampled_from(KINDS), most=st.integers(2, 8))
+def test_runs_are_distributed_when_ranks_are_listed(topology: Topology, kind: str, most: int) -> None:
+    """With ``runs`` a template keeps its messages, whatever their number. Its ranks keep the limit, if they can."""
+    program = template(topology, kind)
+    fit = BalanceThreadblocks(max_steps=most, runs=True)
+    assert fit.works_by_orbits(program)
+    assert fit.run(program) is program
+    try:
+        listed = LayOut(max_steps=most).run(program)
+    except collc.CollcError as mistake:  # an instruction alone may wait for more than that
+        assert [d.code for d in mistake.diagnostics] == ["C0509"]
+        return
+    assert verify(listed).ok
+    assert int(steps(listed).max(initial=0)) <= most
+
+
+@settings(max_examples=examples(30), deadline=None)
+@given(topology=_NETWORKS, kind=st.sampled_from(KINDS), most=st.sampled_from([None, 1, 3]))
+def test_the_order_of_runs_is_free(topology: Topology, kind: str, most: int | None) -> None:
+    program = template(topology, kind)
+    usual, by_place = (laid_out(program, most, by_place=other) for other in (False, True))
+    assert verify(by_place).ok
+    assert instructions_of(by_place) == instructions_of(usual)
+
+
+@settings(max_examples=examples(30), deadline=None)
+@given(topology=_NETWORKS, chunks=st.integers(1, 3))
+def test_an_all_to_all_shares_no_scratch_before_its_passes(topology: Topology, chunks: int) -> None:
+    """Then fewer instructions wait; `reuse-scratch` shares it, and the program stays right."""
+    schedule = orbit_schedule(topology, "alltoall", chunks)
+    shared, apart = (Lower(templates=True, orbits=orbits).run(schedule) for orbits in (False, True))
+    assert isinstance(shared, SymmetricProgram) and isinstance(apart, SymmetricProgram)
+    assert verify(apart).ok
+    assert len(apart.seed.deps) <= len(shared.seed.deps)
+    assert int(apart.seed.scratch.max()) >= int(shared.seed.scratch.max())
+    reused = ReuseScratch().run(apart)
+    assert verify(reused).ok
+
+
+@pytest.mark.quick
+def test_an_all_to_all_keeps_its_numbers() -> None:
+    program = template(network("torus(4, 4)"), "alltoall")
+    assert numbered_for_runs(program) is program
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("target", ["msccl-xml", "oneccl-xml", "mscclpp-json"])
+@pytest.mark.parametrize("kind", ["allgather", "allreduce"])
+def test_passes_work_on_templates_of_trees(target: str, kind: str) -> None:
+    source = SPEC.format(network="torus(5, 5)", kind=kind, scheduler="forest", template="true")
+    result = collc.compile_source(source, target=target)["grads"]
+    assert all(report.ok for report in result.reports)
+    assert any("executed 1 of 25" in check.detail for report in result.reports for check in report.checks)
+
+
+@pytest.mark.quick
+def test_trees_on_boxes_are_listed_before_passes_work_on_them() -> None:
+    text = "topology t = dgx_a100(2);\ncollective c = allgather on t;\nschedule c using forest { template: true };\n"
+    result = collc.compile_source(text, target="msccl-xml")["c"]
+    assert all("executed 16 of" not in check.detail for report in result.reports for check in report.checks)
+    assert isinstance(result.program, Program)
+
+
+@pytest.mark.quick
+def test_a_template_over_the_limits_is_an_error_with_a_place() -> None:
+    source = SPEC.format(network="torus(8, 8)", kind="allgather", scheduler="forest", template="true")
+    with pytest.raises(collc.CollcError) as caught:
+        collc.compile_source(source, target="msccl-xml{threadblocks=4, channels=1}")
+    assert [d.code for d in caught.value.diagnostics] == ["C0509"]
+    assert caught.value.diagnostics[0].span is not None
+
+
 @pytest.mark.parametrize("target", ["msccl-xml", _RCCL, "oneccl-xml", "mscclpp-json"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_files_of_templates_are_right_for_every_target(target: str, kind: str) -> None:
@@ -164,9 +240,8 @@ def test_files_of_templates_are_right_for_every_target(target: str, kind: str) -
         source = SPEC.format(network=name, kind=kind, scheduler=scheduler, template="true")
         result = collc.compile_source(source, target=target)["grads"]
         assert all(report.ok for report in result.reports)
-        # others forward much and are fused, and instructions that a runtime lacks are replaced, on all ranks; so is an
-        # all-to-all, whose template would need more threadblocks
-        if name == "torus(4, 4)" and kind != "alltoall" and (kind == "allgather" or target != _RCCL):
+        # others forward much and are fused, and instructions that a runtime lacks are replaced, on all ranks
+        if name == "torus(4, 4)" and (kind in ("allgather", "alltoall") or target != _RCCL):
             executed = [check.detail for report in result.reports for check in report.checks]
             assert any("executed 1 of" in text for text in executed)
 
