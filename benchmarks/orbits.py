@@ -6,6 +6,7 @@ Time is that of the model of ``passes/analysis/timing.py``, with a latency of 64
 from __future__ import annotations
 
 import argparse
+import time
 
 import numpy as np
 
@@ -20,15 +21,18 @@ SIZES = {"1 KiB": 1 << 10, "64 MiB": 1 << 26}
 SPEC = """
 topology pod = {network};
 collective grads = {kind} on pod {{ size: 64 MiB }};
-schedule grads using bfb {{ template: {template} }};
+schedule grads using {scheduler} {{ template: {template} }};
 """
 
 
-def program_of(network: str, kind: str, template: bool) -> Program:
-    """Return the program that the file lists."""
-    text = SPEC.format(network=network, kind=kind, template=str(template).lower())
+def program_of(network: str, kind: str, scheduler: str, template: bool) -> tuple[Program, float]:
+    """Return the program that the file lists, and the CPU seconds of its compilation with verification."""
+    scheduler = "flow" if kind == "alltoall" else scheduler
+    text = SPEC.format(network=network, kind=kind, scheduler=scheduler, template=str(template).lower())
+    begin = time.process_time()
     program = collc.compile_source(text, target="msccl-xml").program
-    return laid_out(program) if isinstance(program, SymmetricProgram) else program
+    took = time.process_time() - begin
+    return laid_out(program) if isinstance(program, SymmetricProgram) else program, took
 
 
 def times(program: Program) -> list[int]:
@@ -41,16 +45,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", nargs="*", default=NETWORKS, help="networks")
     parser.add_argument("--kinds", nargs="*", default=["allreduce"], help="collectives")
+    parser.add_argument("--using", default="bfb", help="scheduler of all collectives but all-to-alls: bfb or forest")
     arguments = parser.parse_args()
     names = " | ".join(f"time at {size}, one / all" for size in SIZES)
-    print(f"| Network | Collective | Instructions, all ranks | one rank | Threadblocks, all | one | {names} |")
-    print("|---" * (6 + len(SIZES)) + "|")
+    head = "Instructions, all ranks | one rank | Threadblocks, all | one | CPU seconds, all | one"
+    print(f"| Network | Collective | {head} | {names} |")
+    print("|---" * (8 + len(SIZES)) + "|")
     for network in arguments.only:
         for kind in arguments.kinds:
-            of_all, of_one = (program_of(network, kind, template) for template in (False, True))
+            found = (program_of(network, kind, arguments.using, template) for template in (False, True))
+            (of_all, before), (of_one, after) = found
             ratios = [f"{one / before:.2f}" for one, before in zip(times(of_one), times(of_all), strict=True)]
             blocks = [int(np.diff(program.rank_blocks).max()) for program in (of_all, of_one)]
-            row = (f"`{network}`", kind, f"{of_all.num_instructions:,}", f"{of_one.num_instructions:,}", *blocks)
+            number = (f"{program.num_instructions:,}" for program in (of_all, of_one))
+            row = (f"`{network}`", kind, *number, *blocks, f"{before:.1f}", f"{after:.1f}")
             print(f"| {' | '.join(map(str, (*row, *ratios)))} |", flush=True)
 
 

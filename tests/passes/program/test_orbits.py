@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from orbit_programs import orbit_schedule
+from orbit_programs import orbit_program, orbit_schedule
 from sampling import examples
 from template_programs import KINDS, cayley_networks, group_networks, instructions_of, network, template
 
 import collc
+from collc.backends.msccl_xml.target import MscclXml
 from collc.cli import main
 from collc.ir.editing import with_dependencies
 from collc.ir.laid_out import laid_out, run_counts
@@ -221,6 +222,16 @@ def test_trees_on_boxes_are_listed_before_passes_work_on_them() -> None:
     result = collc.compile_source(text, target="msccl-xml")["c"]
     assert all("executed 16 of" not in check.detail for report in result.reports for check in report.checks)
     assert isinstance(result.program, Program)
+
+
+def test_templates_of_boxes_have_more_threadblocks_than_a_runtime() -> None:
+    """What `docs/design-decisions.md` says of trees on clusters."""
+    limits = MscclXml().limits
+    for kind in ("allgather", "allreduce", "alltoall"):
+        program = orbit_program("dgx_a100(64)", kind)
+        blocks = np.diff(program.seed.rank_blocks)[: program.width]
+        assert limits.max_threadblocks is not None and blocks.min() > max(limits.max_threadblocks, 128)
+        assert kind != "allgather" or set(blocks.tolist()) == {141}
 
 
 @pytest.mark.quick
