@@ -85,6 +85,8 @@ _CASES = (
     Case("ring-64", _text("biring(64)", "allreduce", "ring"), "msccl-xml", ("small",)),
     Case("ring-512", _text("biring(512)", "allreduce", "bfb"), "msccl-xml", ("large",)),
     Case("torus-16x16", _text("torus(16, 16)", "allreduce", "bfb"), "msccl-xml", ("large",)),
+    Case("alltoall-256", _text("hypercube(8)", "alltoall", "flow"), "msccl-xml", ("large",)),
+    Case("trees-512", _text("hypercube(9)", "allgather", "forest"), "msccl-xml", ("large",)),
     Case("hypercube-8", _text("hypercube(8)", "allreduce", "bfb"), "mpi-c", ("large",)),
     Case("hypercube-10", _text("hypercube(10)", "allreduce", "bfb"), "mpi-c", ("huge",)),
     Case("torus-32x32", _text("torus(32, 32)", "allreduce", "bfb"), "mpi-c", ("huge",)),
