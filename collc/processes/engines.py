@@ -142,8 +142,28 @@ class _Cluster(Renewable):
     def submit(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         return self.inner.submit(function, *args, **kwargs)
 
+    def result(self, future: Future[T]) -> T:
+        """Return the result of a call.
+
+        If its worker ends while Dask reads the result, Dask takes the result for an exception, and raises TypeError.
+        """
+        try:
+            return future.result()
+        except TypeError as problem:
+            if _raised_in(problem) == "distributed.cfexecutor":
+                raise BrokenExecutor("a worker ended while its result was read") from problem
+            raise
+
     def renew(self) -> None:
         """Do nothing: the next calls go to the workers that the scheduler has then."""
+
+
+def _raised_in(problem: BaseException) -> str:
+    """Return the module whose code raised an exception."""
+    place = problem.__traceback__
+    while place is not None and place.tb_next is not None:
+        place = place.tb_next
+    return "" if place is None else str(place.tb_frame.f_globals.get("__name__"))
 
 
 @contextlib.contextmanager

@@ -40,6 +40,10 @@ class Renewable(Executor):
     lost: tuple[type[BaseException], ...] = (BrokenExecutor,)
     ends_calls: bool = False
 
+    def result(self, future: Future[T]) -> T:
+        """Return the result of a call that is done, or raise its exception, one of ``lost`` if a worker took it."""
+        return future.result()
+
     @abstractmethod
     def renew(self) -> None:
         """Replace lost workers."""
@@ -108,7 +112,8 @@ def _shared(
     places = list(calls)
     futures = [executor.submit(function, *calls[place]) for place in places]
     cancels = not (isinstance(executor, Renewable) and executor.ends_calls)
-    yield from ((places[at], futures[at].result()) for at in completed(futures, cancels))
+    result = executor.result if isinstance(executor, Renewable) else Future.result
+    yield from ((places[at], result(futures[at])) for at in completed(futures, cancels))
 
 
 def completed(futures: Sequence[Future[T]], cancels: bool = True) -> Iterator[int]:

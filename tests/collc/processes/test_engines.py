@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import importlib.util
 import os
@@ -11,8 +12,10 @@ import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor
+from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import pytest
 from commands import COMMAND, Ran, spawn
@@ -21,7 +24,7 @@ from places import CACHE, HELPERS
 
 from collc.cli.searching import Remaining
 from collc.ir.diagnostic import CollcError
-from collc.processes.engines import Engine, engine, parse_engine
+from collc.processes.engines import Engine, _Cluster, engine, parse_engine
 from collc.processes.workers import Work
 
 Collc = Callable[..., Ran]
@@ -148,6 +151,40 @@ def test_dask_finds_the_same_when_workers_are_killed(cluster: str, tmp_path: Pat
     ran = collc(*SEARCH, "--executor", f"dask:{cluster}")
     assert (0, "") == (ran.status, ran.err)
     assert whole == Path("made.txt").read_text()
+
+
+class _Lost:
+    """A future of Dask whose worker ended just after its result was read."""
+
+    status = "lost"
+
+    async def _result(self, raiseit: bool) -> int:
+        return 9
+
+
+def test_a_result_that_dask_takes_for_an_exception_is_computed_again() -> None:
+    adapter = pytest.importorskip("distributed.cfexecutor", reason="Dask is not installed: pip install 'collc[dask]'")
+    read: Future[int] = Future()
+    asyncio.run(_cascaded(adapter, read))
+    assert isinstance(read.exception(), TypeError)
+    given = iter([read])
+
+    class Inner(Executor):
+        def submit(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+            again: Future[Any] = Future()
+            again.set_result(function(*args, **kwargs))
+            return next(given, again)
+
+    assert Work(_Cluster(Inner(), (BrokenExecutor,))).run(squared, [(3,)], ["square"]) == [9]
+
+
+async def _cascaded(adapter: ModuleType, read: Future[int]) -> None:
+    await adapter._cascade_future(_Lost(), read)
+
+
+def test_a_type_error_of_a_unit_is_not_the_loss_of_a_worker() -> None:
+    with ThreadPoolExecutor(1) as inner, pytest.raises(TypeError):
+        Work(_Cluster(inner, (BrokenExecutor,))).run(squared, [(3, 4, 5, 6)], ["square"])
 
 
 @pytest.mark.slow
