@@ -37,6 +37,10 @@ __all__ = ["INSTRUCTIONS", "Lower", "instructions"]
 #: what a pass that needs :func:`instructions` of its result keeps them as in ``Schedule.found``, for :class:`Lower`
 INSTRUCTIONS = "instructions"
 
+#: chunks of pipelined templates are numbered anew if that saves 1/_PAYS of the instructions: longer messages wait for
+#: more data
+_PAYS = 4
+
 
 @frozen
 class Lower(Pass):
@@ -53,7 +57,7 @@ class Lower(Pass):
 
     With ``templates``, the program of a template is that of one rank (:mod:`.template`). Files hold it as it is, or
     passes work on it by ``orbits`` until all ranks are listed. For them data share no scratch yet, and a pipelined
-    allreduce numbers its chunks so that messages are few runs. With ``listed``, a longer schedule without a group is
+    allreduce numbers its chunks if its messages then have a quarter fewer runs. With ``listed``, a longer schedule without a group is
     lowered in the same way, as the template of a group of one element: the transfers of a step over one connection are
     one message, wherever its chunks lie. A ring, of which each message is one transfer, keeps its instructions: the
     pass `fuse` joins what arrives and what leaves.
@@ -111,7 +115,7 @@ class Lower(Pass):
         if isinstance(ir, SymmetricSchedule):
             found = lower_template(ir, shared=not self.orbits) if self.templates and ir.movable else None
             if found is not None:
-                return numbered_for_runs(found, by=self.name) if self.join and self.orbits else found
+                return numbered_for_runs(found, share=_PAYS, by=self.name) if self.join and self.orbits else found
             ir = ir.unfold()
         _require_plain(ir)
         if self.listed is not None and len(ir) > self.listed and _joins(ir):

@@ -23,11 +23,13 @@ from ..base import remark
 __all__ = ["numbered_for_runs"]
 
 
-def numbered_for_runs(program: SymmetricProgram, most: int | None = None, by: str = "coalesce") -> SymmetricProgram:
+def numbered_for_runs(
+    program: SymmetricProgram, most: int | None = None, share: int | None = None, by: str = "coalesce"
+) -> SymmetricProgram:
     """Return the program with the numbering that needs the fewest instructions; runs have at most ``most`` chunks.
 
-    The program is the same if its chunks have no free numbers, if no better numbering is found, or if more than 2,048
-    kinds of chunks differ in their messages.
+    The program is the same if its chunks have no free numbers, if no better numbering is found, if it saves less than
+    1/``share`` of the instructions, or if more than 2,048 kinds of chunks differ in their messages.
     """
     if program.width != 1 or program.collective.kind != "allreduce" or program.fixed:
         return program
@@ -36,7 +38,7 @@ def numbered_for_runs(program: SymmetricProgram, most: int | None = None, by: st
         return program
     found = attrs.evolve(program, numbering=numbering)
     before, after = (int(run_counts(one, most).sum()) for one in (program, found))
-    if after >= before:
+    if after >= before or (share is not None and (before - after) * share < before):
         return program
     remark(f"{by}: {after} instructions for runs of neighbouring chunks instead of {before}")
     return found
