@@ -57,10 +57,11 @@ class Lower(Pass):
 
     With ``templates``, the program of a template is that of one rank (:mod:`.template`). Files hold it as it is, or
     passes work on it by ``orbits`` until all ranks are listed. For them data share no scratch yet, and a pipelined
-    allreduce numbers its chunks if its messages then have a quarter fewer runs. With ``listed``, a longer schedule without a group is
-    lowered in the same way, as the template of a group of one element: the transfers of a step over one connection are
-    one message, wherever its chunks lie. A ring, of which each message is one transfer, keeps its instructions: the
-    pass `fuse` joins what arrives and what leaves.
+    allreduce numbers its chunks if its messages then have a quarter fewer runs.
+
+    With ``listed``, a longer schedule without a group is lowered in the same way, as the template of a group of one
+    element: the transfers of a step over one connection are one message, wherever its chunks lie. A ring, of which each
+    message is one transfer, keeps its instructions: the pass `fuse` joins what arrives and what leaves.
 
     In place, a shard of an all-to-all arrives where the rank may send another one in the same step. Its receive waits
     for that send. So ranks wait for each other if they exchange more messages in a step than a connection has slots.
