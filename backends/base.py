@@ -117,6 +117,8 @@ class Limits:
     max_channels: int | None = None
     max_count: int | None = None
     max_offset: int | None = None
+    #: elements of a file that a rank reads: one, all ranks, and its own threadblocks and steps
+    max_elements: int | None = None
     fifo_depth: int | None = None
     fused: bool = True
     #: whether all chunks have one size, so that shards that differ must be cut into equal ones

@@ -130,11 +130,9 @@ class SymmetricSchedule(Columnar):
     def works_by_orbits(self) -> bool:
         """Whether a program by orbits is as good as one of all ranks.
 
-        That of an all-to-all on boxes needs more threadblocks than a runtime has: `fuse` joins those of all ranks.
         Passes on all ranks join more messages of a schedule that a group moves with which the network was not built.
         """
-        on_boxes = self.collective.kind == "alltoall" and self.width > 1
-        return not on_boxes and not isinstance(self.orbits, Acting)
+        return not isinstance(self.orbits, Acting)
 
     @property
     def exchanges(self) -> bool:

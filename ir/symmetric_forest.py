@@ -27,6 +27,9 @@ from .topology import Topology
 
 __all__ = ["SymmetricForest"]
 
+#: parts of a shard up to which boxes have a program of one box
+_FEW_PARTS = 16
+
 
 @frozen(eq=False)
 class SymmetricForest(Columnar):
@@ -58,12 +61,14 @@ class SymmetricForest(Columnar):
 
     @property
     def works_by_orbits(self) -> bool:
-        """Whether a program by orbits is as good as one of all ranks.
+        """Whether a program of the first ranks is as good as one of all ranks, if elements of the group move ranks in
+        order.
 
-        Ranks in boxes may need more threadblocks than a runtime has, unless `fuse` joins them. It joins those of all
-        ranks.
+        On boxes, messages of shards in many parts are more than all ranks need: there passes join neighbouring parts.
         """
-        return isinstance(self.group, Regular)
+        if isinstance(self.group, Regular):
+            return True
+        return self.group.numbered is not None and self.group.order > 1 and self.parts <= _FEW_PARTS
 
     @property
     def parts(self) -> int:

@@ -22,6 +22,7 @@ import numpy as np
 
 from .arrays import Array, Columnar, Columns, as_column, lexsort
 from .collective import Collective
+from .connections import Connections
 from .frozen import frozen
 from .group import Group
 from .program import Buffer, Program
@@ -190,10 +191,11 @@ class SymmetricProgram(Columnar):
     def batched(self) -> Program:
         """The messages as instructions of the seed's ranks, for the machine that executes programs.
 
-        Rank i stands for all images of itself, and may send to itself. A channel stands for each pair of element and
-        channel: what rank i sends on it to the image of rank j under f arrives at rank j from the image of rank i under
-        the inverse of f. All ranks of an orbit do the same at the same time, so an execution of this program is one of
-        all ranks, and no choice depends on time (:mod:`collc.ir.machine`). ``count`` is the chunks of a message.
+        Rank i stands for all images of itself. What it sends to the image of rank j under f arrives at rank j from the
+        image of rank i under the inverse of f. So the program has the connections of :attr:`links`, and a channel says
+        which of them a block has. All ranks of an orbit do the same at the same time, so an execution of this program
+        is one of all ranks, and no choice depends on time (:mod:`collc.ir.machine`). ``count`` is the chunks of a
+        message, peers are named by all ranks.
         """
         seed, first = self.seed, self.message_start[:-1]
         sent, received = self.connections
@@ -204,19 +206,30 @@ class SymmetricProgram(Columnar):
         places = ("src_buffer", "src_offset", "dst_buffer", "dst_offset")
         columns: Columns = {c: getattr(seed, c)[first] for c in places}
         width = self.width
-        wide = np.int64(width)  # the columns' own type need not hold it
-        return Program(
+        channel = np.maximum(np.maximum(sent, received), 0)
+        both = (sent >= 0) & (received >= 0)
+        found = Program(
             Collective("allreduce", width), seed.chunks, np.zeros(width, dtype=np.int64), block_rank=seed.block_rank,
-            send_peer=np.where(sent >= 0, seed.send_peer % wide, -1),
-            recv_peer=np.where(received >= 0, seed.recv_peer % wide, -1),
-            channel=np.maximum(np.maximum(sent, received), 0),
+            send_peer=seed.send_peer, recv_peer=seed.recv_peer,
+            channel=np.where(both, (sent + 1) * len(self.links) + received, channel),
             block_start=np.searchsorted(first, seed.block_start), opcode=seed.opcode[first], count=length,
             dep_start=starts(counts), deps=dependency[order], **columns,
         )  # fmt: skip
+        found.found["connections"] = self.links  # channels of blocks that send and receive are not those of their peers
+        return found
 
-    @cached_property
+    @property
     def connections(self) -> tuple[Array, Array]:
         """Return numbers of the connections that each block sends into and receives from, as all ranks name them."""
+        return self.links.outward, self.links.inward
+
+    @cached_property
+    def links(self) -> Connections:
+        """The connections out of the seed's ranks, each of which stands for all its images.
+
+        ``src`` is a rank of the seed, ``dst`` any rank. The block that receives is one of the rank of the seed whose
+        image ``dst`` is. Sorted by channel, then by both ranks.
+        """
         seed, n, width = self.seed, self.num_ranks, self.width
         send, source = seed.send_peer.astype(np.int64), seed.recv_peer.astype(np.int64)
         channel, own = seed.channel.astype(np.int64), seed.block_rank.astype(np.int64)
@@ -228,7 +241,15 @@ class SymmetricProgram(Columnar):
         named = np.unique(np.concatenate(keys))
         named = named[named >= 0]
         sent, received = (np.where(k >= 0, np.searchsorted(named, k), -1) for k in keys)
-        return sent, received
+        sender, receiver = np.full((2, len(named)), -1, dtype=np.int64)
+        sender[sent[sent >= 0]], receiver[received[received >= 0]] = (
+            np.flatnonzero(sent >= 0),
+            np.flatnonzero(received >= 0),
+        )
+        columns = named // n % width, named % n, named // (width * n), sent, received, sender, receiver
+        for column in columns:
+            column.flags.writeable = False
+        return Connections(*columns)
 
     # ---- all ranks
 

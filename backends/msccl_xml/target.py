@@ -159,6 +159,7 @@ class MscclXml(Target):
             max_channels=self.channels or self.profile.max_channels,
             max_count=self.profile.max_count,
             max_offset=self.profile.max_offset,
+            max_elements=self.profile.max_nodes,
             fifo_depth=PROTOCOLS[self.proto].fifo_depth,
             fused=self.profile.fused,
             equal_chunks=True,

@@ -27,7 +27,8 @@ from ..base import Pass, remark
 from ..ranges import AT_LEAST_1
 from .limits import steps
 from .merging import Merged, merge
-from .orbit_messages import message_conflicts, message_order, relays
+from .orbit_joining import Room, Turns, block_steps, in_pairs
+from .orbit_messages import relays
 from .pairing import Pairs, flows, pair_blocks
 from .relays import why_not_fused
 from .unfuse import Unfuse
@@ -116,9 +117,11 @@ class Fuse(Pass):
       threadblocks if it takes at most an eighth more time: threadblocks take GPU cores from computation. ``few`` is
       left out where ``flow`` takes over twice the time of ``apart``.
 
-    If the author of the schedule chose the threadblocks, none are joined, and messages are fused within them. Blocks of
-    a template stay ``apart`` if at most an eighth of its messages can be forwarded as they arrive. Otherwise its
-    program is written out for all ranks.
+    If the author of the schedule chose the threadblocks, none are joined, and messages are fused within them.
+
+    Of a template, no messages are fused. Its blocks stay ``apart``, unless they are too many or those of several ranks.
+    Then they may be joined as with ``few``, and their images alike. If more than an eighth of its messages can be
+    forwarded as they arrive, or its threadblocks are too many, its program is written out for all ranks.
 
     Joined blocks share a channel, so forwarded data stay on one channel. The pass renumbers channels. Fusing also helps
     runtimes without ``fused`` instructions: it finds the data that need not be stored, and `unfuse`, which must follow,
@@ -155,6 +158,12 @@ class Fuse(Pass):
         default=None, metadata={"help": "the most steps of a threadblock", "range": AT_LEAST_1}
     )
     max_channels: int | None = attrs.field(default=None, metadata={"help": "the most channels", "range": AT_LEAST_1})
+    max_threadblocks: int | None = attrs.field(
+        default=None, metadata={"help": "the most threadblocks of a rank of a template", "range": AT_LEAST_1}
+    )
+    max_count: int | None = attrs.field(
+        default=None, metadata={"help": "the most chunks of a template's instruction", "range": AT_LEAST_1}
+    )
     size: int | None = attrs.field(
         default=None,
         metadata={
@@ -164,16 +173,14 @@ class Fuse(Pass):
     )
 
     def works_by_orbits(self, ir: SymmetricProgram) -> bool:
-        if self.strategy != "auto":
-            return self.strategy == "apart"
-        return self._prompt_relays(ir) * _MARGIN <= int(ir.batched.receives.sum())
+        return self.strategy == "apart" or (self.strategy == "auto" and self._of_template(ir) is not None)
 
     def run(self, ir: AnyProgram) -> AnyProgram:
         if isinstance(ir, SymmetricProgram):
-            if self.strategy == "auto":
-                found = f"{self._prompt_relays(ir)} of {int(ir.batched.receives.sum())} messages of a rank"
-                remark(f"fuse: strategy apart, because {found} can be forwarded as they arrive")
-            return ir
+            found = None if self.strategy == "apart" else self._of_template(ir)
+            if found is not None:
+                remark(found[1])
+            return ir if found is None else found[0]
         if self.strategy == "apart" or not ir.num_instructions:
             return ir
         program = _with_single_copies(ir) if self.turns and not ir.placed else ir
@@ -209,21 +216,36 @@ class Fuse(Pass):
         through = _without_delay(program, times, clashes, relays, through=True) if self.fused else prompt
         return _Draft(program, times, order, clashes, relays, prompt, through)
 
-    def _prompt_relays(self, ir: SymmetricProgram) -> int:
-        """Return how many messages of a template can be fused with a send without delay, in blocks joined in pairs."""
-        batched, order = ir.batched, message_order(ir)
-        clashes = message_conflicts(ir, order)
-        times = play(batched, _START, self._unit(ir.seed), lambda: inverse(order))
-        arrival, send = _without_delay(batched, times, clashes, relays(ir, clashes))
-        pairs, number = np.unique(np.stack([batched.block[arrival], batched.block[send]]), axis=1, return_counts=True)
-        free_in, free_out, fused = set(pairs[0].tolist()), set(pairs[1].tolist()), 0
-        for k in lexsort([-number]).tolist():
-            into, out = pairs[:, k].tolist()
-            if into in free_in and out in free_out:
-                fused += int(number[k])
-                free_in.remove(into)
-                free_out.remove(out)
-        return fused
+    def _of_template(self, ir: SymmetricProgram) -> tuple[SymmetricProgram, str] | None:
+        """Return a template with its blocks apart or joined, and why; None if the program of all ranks is better."""
+        if self not in ir.found:
+            ir.found[self] = self._with_few_blocks(ir)
+        found: tuple[SymmetricProgram, str] | None = ir.found[self]
+        return found
+
+    def _with_few_blocks(self, ir: SymmetricProgram) -> tuple[SymmetricProgram, str] | None:
+        turns = Turns.of(ir, _START, self._unit(ir.seed))
+        flow = _without_delay(ir.batched, turns.times, turns.clashes, relays(ir, turns.clashes))
+        messages, prompt = int(ir.batched.receives.sum()), _most_forwarded(ir.batched, flow)
+        if prompt * _MARGIN > messages:
+            return None
+        of = f"{prompt} of {messages} messages of {ir.seeds} can be forwarded as they arrive"
+        most, blocks = self.max_threadblocks, int(np.diff(ir.batched.rank_blocks).max(initial=0))
+        if ir.width == 1 and (most is None or blocks <= most):
+            return ir, f"fuse: strategy apart, because {of}"
+        room = Room(self.max_steps, self.max_channels, self.max_count, self._depth, self.fused)
+        found = {"apart": ir, "few": in_pairs(turns, room)}
+        programs = {name: one for name, one in found.items() if one is not None}
+        measured = {name: self._measures_of_template(one, room) for name, one in programs.items()}
+        fits = {name: one for name, one in measured.items() if most is None or one.threadblocks <= most}
+        chosen = self._chosen(fits) if fits else None
+        return chosen and (programs[chosen[0]], f"{chosen[1]}; {of}")
+
+    def _measures_of_template(self, ir: SymmetricProgram, room: Room) -> _Measures:
+        length = block_steps(ir, room)
+        blocks = int(np.diff(ir.batched.rank_blocks).max(initial=0))
+        time = duration(ir.batched, _START, self._unit(ir.seed), self._depth) or 0
+        return _Measures(blocks, time, int(length.max(initial=0)), int(length.sum()), ir.num_channels)
 
     def _candidates(self, draft: _Draft, apart: _Joined | None) -> dict[str, _Joined]:
         """Return the programs of the strategies that join blocks, without those that promise no more than others.
@@ -270,7 +292,12 @@ class Fuse(Pass):
 
     def _best(self, candidates: dict[str, _Joined]) -> str:
         """Return the name of the fastest program, or of one with fewer threadblocks that is hardly slower."""
-        found = {name: one.measures() for name, one in candidates.items()}
+        name, why = self._chosen({name: one.measures() for name, one in candidates.items()})
+        remark(why)
+        return name
+
+    def _chosen(self, found: dict[str, _Measures]) -> tuple[str, str]:
+        """Return the name of the best program by its measures, and the reason in words."""
         names, measured = list(found), list(found.values())
         # Without fused instructions, the steps are known only after `unfuse`.
         known = slice(None if self.fused else 2)
@@ -280,8 +307,7 @@ class Fuse(Pass):
             f"{name} (threadblocks {one.threadblocks}, time {one.time / max(least, 1):.2f})"
             for name, one in found.items()
         )
-        remark(f"fuse: strategy {chosen} of: {listed}")
-        return chosen
+        return chosen, f"fuse: strategy {chosen} of: {listed}"
 
     def _with_measures(self, program: Program, members: tuple[list[int], ...], fused: Array) -> _Joined:
         return _Joined(program, members, fused, cache(lambda: self._measures(program)))
@@ -386,6 +412,20 @@ def _with_single_copies(program: Program) -> Program:
     fresh = alone | (program.step == 0)
     blocks = {c: getattr(program, c)[program.block[fresh]] for c in BLOCK_COLUMNS}
     return reblock(program, sequential_order(program), blocks, np.cumsum(fresh) - 1)
+
+
+def _most_forwarded(program: Program, flow: tuple[Array, Array]) -> int:
+    """Return how many messages can be fused with a send in blocks joined in pairs, those that forward most first."""
+    into, out = (program.block[rows] for rows in flow)
+    pairs, number = np.unique(np.stack([into, out]), axis=1, return_counts=True)
+    free_in, free_out, fused = set(pairs[0].tolist()), set(pairs[1].tolist()), 0
+    for k in lexsort([-number]).tolist():
+        a, b = pairs[:, k].tolist()
+        if a in free_in and b in free_out:
+            fused += int(number[k])
+            free_in.remove(a)
+            free_out.remove(b)
+    return fused
 
 
 def _clashes(program: Program, times: Times, finished: Callable[[], Array]) -> tuple[Array, Array]:

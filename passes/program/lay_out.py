@@ -8,8 +8,10 @@ import attrs
 import numpy as np
 
 from collc.ir.arrays import Array, lexsort
+from collc.ir.diagnostic import Excess, Subject, error
 from collc.ir.frozen import frozen
 from collc.ir.laid_out import laid_out, run_counts
+from collc.ir.machine import completes_with
 from collc.ir.program import Program
 from collc.ir.ragged import inverse, owners
 from collc.ir.symmetric_program import AnyProgram, SymmetricProgram
@@ -55,6 +57,13 @@ class LayOut(Pass):
         default=None, metadata={"help": "messages a connection holds (for shared blocks)", "range": AT_LEAST_1}
     )
     fused: bool = attrs.field(default=True, metadata={"help": "whether the runtime has fused instructions"})
+    max_elements: int | None = attrs.field(
+        default=None,
+        metadata={
+            "help": "the most elements of a file that a rank reads: one, all ranks, its threadblocks and its steps",
+            "range": AT_LEAST_1,
+        },
+    )
 
     def works_by_orbits(self, ir: SymmetricProgram) -> bool:
         return True
@@ -62,6 +71,7 @@ class LayOut(Pass):
     def run(self, ir: AnyProgram) -> Program:
         if isinstance(ir, Program):
             return ir
+        self._require_room(ir)
         found = laid_out(ir, self.max_count, by_place=self._divides(ir))
         found = without_implied(synchronize(found, _order(ir, self.max_count)))
         if self._fits(found):
@@ -81,11 +91,42 @@ class LayOut(Pass):
         begin = ir.batched.block_start[:-1][np.diff(ir.batched.block_start.astype(np.int64)) > 0]
         return int(np.add.reduceat(runs, begin, axis=1).max(initial=0)) > self.max_steps
 
+    def _require_room(self, ir: SymmetricProgram) -> None:
+        """Raise C0509 if the least that all ranks need exceeds a limit.
+
+        Each run is a step, and so is each message that one of them waits for. A block sends over one connection.
+        """
+        runs, batched = run_counts(ir, self.max_count), ir.batched
+        if self.max_elements is not None:
+            found = np.zeros((len(runs), ir.width), dtype=np.int64)
+            np.add.at(found.T, batched.rank, np.maximum(runs, without_implied(batched).num_dependencies).T)
+            found += 1 + ir.num_ranks + np.diff(batched.rank_blocks)
+            self._require("elements", found.max(axis=0, initial=0), self.max_elements)
+        if self.max_steps is not None and self.max_threadblocks is not None:
+            sent = np.zeros((len(runs), ir.seed.num_blocks), dtype=np.int64)
+            np.add.at(sent.T, batched.block[batched.sends], runs[:, batched.sends].T)
+            needed = -(-sent.max(axis=0, initial=0) // self.max_steps)
+            found = np.bincount(ir.seed.block_rank, needed, ir.width).astype(np.int64)
+            self._require("threadblocks", found, self.max_threadblocks)
+
+    def _require(self, what: str, found: Array, most: int) -> None:
+        """Raise C0509 if a rank of the template needs more than ``most``."""
+        rank = int(np.argmax(found))
+        if int(found[rank]) > most:
+            raise error(
+                "C0509", f"rank {rank} would need at least {int(found[rank])} {what}; the limit is {most}",
+                hint="cut shards in fewer chunks (`discretize{max-chunks=N}`), or use a target with larger limits",
+                exit_status=3, about=(Subject.SCHEDULER, Subject.TARGET), excess=Excess(what, int(found[rank]), most),
+            )  # fmt: skip
+
     def _fits(self, program: Program) -> bool:
-        """Return whether no threadblock is too long, and no rank has too many."""
+        """Return whether no threadblock is too long, no rank has too many, and joined ones need no longer FIFOs."""
         found = np.max(steps(program, self.fused), initial=0), np.max(np.diff(program.rank_blocks), initial=0)
         limits = self.max_steps, self.max_threadblocks
-        return all(most is None or int(n) <= most for n, most in zip(found, limits, strict=True))
+        if not all(most is None or int(n) <= most for n, most in zip(found, limits, strict=True)):
+            return False
+        joined = (program.send_peer >= 0) & (program.recv_peer >= 0)
+        return self.fifo_depth is None or not joined.any() or completes_with(program, self.fifo_depth, 1)
 
 
 def _order(program: SymmetricProgram, most: int | None) -> Array:

@@ -43,15 +43,16 @@ class Merged:
 
 def merge(
     program: Program, due: Array | None, order: Callable[[], Array], clashes: tuple[Array, Array], follow: Array,
-    host: Array, depth: int,
+    host: Array, depth: int, patient: bool = False,
 ) -> Merged | None:  # fmt: skip
     """Simulate the program with blocks joined by ``host`` and receives fused with sends by ``follow``.
 
     ``order`` returns the places of the instructions. If these agree with times, ``due`` has the times: mostly they
     decide, and the order is not computed.
     ``clashes`` are the program's conflicts (:func:`..analysis.hazards.conflicts`). A connection holds ``depth`` chunks.
-    The sender of a larger message waits until it is received. Returns None if even separate blocks deadlock: no order
-    is correct with such small FIFOs.
+    The sender of a larger message waits until it is received. If it is ``patient``, it does something else until the
+    receiver is ready: then joined blocks that send to each other do not deadlock. Returns None if even separate blocks
+    do: no order is correct with such small FIFOs.
     """
     given = None if due is None else _order_by_time(program, due, clashes, follow, host, depth)
     if given is None:
@@ -59,7 +60,7 @@ def merge(
         given = _given_order(program, place, clashes, follow, depth)
     if given is not None:
         return Merged(given, follow, host)
-    simulation = _Simulation(program, place, clashes, follow, host, depth)
+    simulation = _Simulation(program, place, clashes, follow, host, depth, patient)
     if not simulation.run():
         return None
     return Merged(
@@ -131,8 +132,9 @@ class _Simulation:
     """The state of the execution. A fused pair has the number of its receive; any other instruction is its own pair."""
 
     def __init__(
-        self, program: Program, order: Array, clashes: tuple[Array, Array], follow: Array, host: Array, depth: int
-    ):
+        self, program: Program, order: Array, clashes: tuple[Array, Array], follow: Array, host: Array, depth: int,
+        patient: bool = False,
+    ):  # fmt: skip
         n, links = program.num_instructions, connections(program)
         self.host, self.follow = host.tolist(), follow.tolist()
         self.block: list[int] = program.block.tolist()
@@ -147,6 +149,8 @@ class _Simulation:
         self.busy = [-1] * program.num_blocks  # block -> the pair that it cannot finish yet
         self.parked: dict[int, list[int]] = {}  # busy block -> its other pairs that are ready
         self.starved: dict[int, list[int]] = {}  # full connection -> pairs that are ready to send
+        self.patient = patient
+        self.put_off: dict[int, int] = {}  # receive of a large message that is not ready -> the pair that would send it
         self.place = order.tolist()
         by_place = lexsort((np.arange(n), order))
         self.key: list[int] = inverse(by_place).tolist()  # instruction -> its turn; one that is urgent: itself - n
@@ -215,6 +219,7 @@ class _Simulation:
         start, after, missing, turn, key = self.start, self.after, self.missing, self.turn, self.key
         paired, finished, heap = self.paired, self.finished, self.heap
         starved, parked, halves, place = self.starved, self.parked, self.halves, self.place
+        patient, put_off = self.patient, self.put_off
         turns = 0
         while finished or heap:
             if turns % _TURNS == 0:
@@ -232,6 +237,15 @@ class _Simulation:
                 if busy[here] >= 0:
                     parked.setdefault(here, []).append(i)
                     continue
+                receiver = waits_for[send]
+                if patient and receiver >= 0:
+                    if missing[receiver] > 1:
+                        put_off[receiver] = i
+                        continue
+                    there = host[block[receiver]]
+                    if busy[there] >= 0:
+                        parked.setdefault(there, []).append(i)
+                        continue
                 link = into[send]
                 if link >= 0:
                     if held[link] > room[send]:
@@ -243,7 +257,6 @@ class _Simulation:
                 if j >= 0:
                     begun[j] = 1
                     done.append(j)
-                receiver = waits_for[send]
                 if receiver >= 0:
                     busy[here] = i
                     self._hurry(receiver)
@@ -263,6 +276,8 @@ class _Simulation:
                 for b in after[start[x] : start[x + 1]]:
                     if b != released:
                         missing[b] = left = missing[b] - 1
+                        if left == 1 and b in put_off:
+                            heappush(heap, key[put_off.pop(b)])
                         if not paired[b]:
                             if not left:
                                 heappush(heap, key[b])

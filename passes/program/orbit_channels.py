@@ -45,10 +45,8 @@ def spread_over_channels(program: SymmetricProgram, room: Room) -> SymmetricProg
 
     Every message goes to the channel of its connection with the fewest chunks so far.
     """
-    if program.width != 1:
-        return None
     whole = _Messages.of(program, room)
-    number = np.full(len(whole.to), max(room.channels, 1), dtype=np.int64)
+    number = np.full(len(whole.carries), max(room.channels, 1), dtype=np.int64)
     for _ in range(_ROUNDS):
         parted = in_parts(program, np.where(whole.kind == _LOCAL, 1, np.append(number, 1)[whole.link]))
         found = (whole if parted is program else _Messages.of(parted, room)).spread(number)
@@ -65,17 +63,21 @@ def spread_over_channels(program: SymmetricProgram, room: Room) -> SymmetricProg
 
 @frozen(eq=False)
 class _Messages:
-    """The messages of rank 0: by connection, the rank ``to`` which it leads and how many it ``carries``.
+    """The messages of the template: by connection, the ranks of the template at its ends ``src`` and ``dst``, the rank
+    ``to`` which it leads, and how many it ``carries``.
 
-    By message, ``kind`` says whether it is sent, arrives or stays, ``link`` is its connection (0 for what stays) and
-    ``nth`` its number there, ``peer`` its other rank, ``order`` its position in an execution. ``sent`` are those that
-    leave, by connection. ``runs`` are the instructions of each on every image, shape (images, messages). ``free`` are
-    the dependencies that take no step of their own: one of a message, or one of each of its runs in an all-to-all,
-    whose shards come from many ranks.
+    By message, ``rank`` is its rank, ``kind`` says whether it is sent, arrives or stays, ``link`` is its connection (0
+    for what stays) and ``nth`` its number there, ``peer`` its other rank, ``order`` its position in an execution.
+    ``sent`` are those that leave, by connection. ``runs`` are the instructions of each on every image, shape (images,
+    messages). ``free`` are the dependencies that take no step of their own: one of a message, or one of each of its
+    runs in an all-to-all, whose shards come from many ranks.
     """
 
+    src: Array
+    dst: Array
     to: Array
     carries: Array
+    rank: Array
     kind: Array
     link: Array
     nth: Array
@@ -91,13 +93,11 @@ class _Messages:
     def of(cls, program: SymmetricProgram, room: Room) -> _Messages:
         batched, seed = program.batched, program.seed
         kind = np.select([batched.sends, batched.receives], [_SENDING, _RECEIVING], _LOCAL)
-        sent, received = program.connections
-        # connections in the order of the ranks to which they lead, parallel ones by channel
-        blocks = np.flatnonzero(sent >= 0)
-        blocks = blocks[lexsort((seed.channel[blocks], seed.send_peer[blocks]))]
-        number = np.zeros(int(max(sent.max(initial=0), received.max(initial=0))) + 1, dtype=np.int64)
-        number[sent[blocks]] = np.arange(len(blocks))
-        of_block = number[np.maximum(np.maximum(sent, received), 0)]
+        links = program.links
+        # connections in the order of their ranks, parallel ones by channel
+        ends = lexsort((links.channel, links.dst, links.src))
+        number = np.append(inverse(ends), 0)
+        of_block = number[np.maximum(links.outward, links.inward)]
         peer = np.maximum(seed.send_peer, seed.recv_peer).astype(np.int64)
         leaving = np.flatnonzero(kind == _SENDING)
         leaving = leaving[lexsort([of_block[batched.block[leaving]]])]
@@ -110,15 +110,15 @@ class _Messages:
         conflicts, runs = message_conflicts(program, order), run_counts(program, room.count)
         runs = runs if room.fused else runs * PARTS[batched.opcode]
         return cls(
-            seed.send_peer[blocks].astype(np.int64), np.bincount(link[leaving], minlength=len(blocks)), kind, link, nth,
+            links.src[ends], links.dst[ends] % program.width, links.dst[ends],
+            np.bincount(link[leaving], minlength=len(links)), batched.rank.astype(np.int64), kind, link, nth,
             peer[batched.block], batched.count.astype(np.int64), order, leaving, runs,
             runs if program.collective.kind == "alltoall" else np.ones(len(kind), dtype=np.int64), conflicts,
         )  # fmt: skip
 
     def spread(self, number: Array) -> _Spread:
         """Return the messages with ``number`` channels for each connection."""
-        src = np.zeros(len(self.to), dtype=np.int64)
-        channels = free_channels(src, self.to, number)
+        channels = free_channels(self.src, self.to, number, self.dst)
         of_sent = least_loaded(self.count[self.sent], self.carries, number)
         which = of_sent[np.minimum(starts(self.carries)[self.link] + self.nth, max(len(of_sent) - 1, 0))]
         channel = np.where(self.kind == _LOCAL, 0, channels[starts(number)[self.link] + which])
@@ -141,9 +141,9 @@ class _Spread:
     @classmethod
     def of(cls, messages: _Messages, channel: Array) -> _Spread:
         m = messages
-        rows = lexsort((m.order, channel, m.peer, m.kind))
-        place = lexsort((channel, m.peer, m.kind))
-        fresh = first_of_group(m.kind[place]) | first_of_group(m.peer[place]) | first_of_group(channel[place])
+        keys = channel, m.peer, m.kind, m.rank
+        rows, place = lexsort((m.order, *keys)), lexsort(keys)
+        fresh = np.any([first_of_group(column[place]) for column in keys], axis=0)
         block = np.empty(len(rows), dtype=np.int64)
         block[place] = np.cumsum(fresh) - 1
         at = inverse(m.order)
@@ -163,7 +163,9 @@ class _Spread:
 
     def limits_exceeded(self, room: Room) -> bool:
         """Return whether these are more channels or blocks than a runtime has."""
-        limits = (int(self.channel.max()) + 1, room.most_channels), (int(self.block.max()) + 1, room.threadblocks)
+        rank = self.messages.rank[self.rows[first_of_group(self.block[self.rows])]]
+        blocks = int(np.bincount(rank).max(initial=0))
+        limits = (int(self.channel.max(initial=0)) + 1, room.most_channels), (blocks, room.threadblocks)
         return any(most is not None and found > most for found, most in limits)
 
     def more(self, most: int | None, number: Array) -> Array | None:
@@ -188,7 +190,7 @@ class _Spread:
         head = self.rows[first_of_group(self.block[self.rows])]
         peer, kind = self.messages.peer[head], self.messages.kind[head]
         blocks: Columns = {
-            "block_rank": np.zeros(len(head), dtype=np.int64), "send_peer": np.where(kind == _SENDING, peer, -1),
+            "block_rank": self.messages.rank[head], "send_peer": np.where(kind == _SENDING, peer, -1),
             "recv_peer": np.where(kind == _RECEIVING, peer, -1), "channel": self.channel[head],
         }  # fmt: skip
         moved: Program = take(seed, rows, np.repeat(self.block[self.rows], size), blocks)

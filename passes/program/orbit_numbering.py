@@ -7,20 +7,25 @@ instruction for each run of consecutive numbers. So the best numbering is the he
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import attrs
 import numpy as np
 
-from collc.ir.arrays import Array, distinct
+from collc.ir.arrays import Array, distinct, lexsort
 from collc.ir.laid_out import run_counts
 from collc.ir.program import Buffer
-from collc.ir.ragged import owners, ranges, starts
+from collc.ir.ragged import group_starts, owners, ranges, starts
 from collc.ir.symmetric_program import SymmetricProgram
 
-from ..analysis.paths import MOST_NODES, heavy_path
+from ..analysis.paths import heavy_path
 from ..analysis.shared import shared_by_images, shared_with_first
 from ..base import remark
 
 __all__ = ["numbered_for_runs"]
+
+#: kinds of chunks of all shards up to which all pairs are examined
+_MOST_NODES = 4096
 
 
 def numbered_for_runs(
@@ -29,9 +34,9 @@ def numbered_for_runs(
     """Return the program with the numbering that needs the fewest instructions; runs have at most ``most`` chunks.
 
     The program is the same if its chunks have no free numbers, if no better numbering is found, if it saves less than
-    1/``share`` of the instructions, or if more than 2,048 kinds of chunks differ in their messages.
+    1/``share`` of the instructions, or if more than 4,096 kinds of chunks differ in their messages.
     """
-    if program.width != 1 or program.collective.kind != "allreduce" or program.fixed:
+    if program.collective.kind != "allreduce" or program.fixed or program.group.order == 1:
         return program
     numbering = _numbering(program)
     if numbering is None:
@@ -54,23 +59,32 @@ def _numbering(program: SymmetricProgram) -> Array | None:
     per_shard, width = len(cuts) - 1, last - first
     message = program.message[rows][owners(width)]
     interval = (offset // chunks * per_shard)[owners(width)] + ranges(first, width)
-    count = shared_with_first(group, per_shard, message, interval)
-    kind = _kinds(count)
+    together = per_shard * program.width  # the shards of the first ranks, and of their images, are as one
+    kind = _kinds(together, message, interval)
     kinds = int(kind.max(initial=-1)) + 1
-    if not 2 <= kinds * group.order <= MOST_NODES:
+    if not 2 <= kinds * group.order <= _MOST_NODES:
         return None
-    representative = np.unique(kind, return_index=True)[1]
-    table = shared_by_images(group, count[representative][:, :, representative])
+    number = np.full(together, -1, dtype=np.int64)
+    number[np.unique(kind, return_index=True)[1]] = np.arange(kinds)
+    first = number[interval % together] >= 0  # of each kind, the first interval
+    message, interval = message[first], interval[first]
+    count = shared_with_first(group, kinds, message, interval // together * kinds + number[interval % together])
+    table = shared_by_images(group, count)
     path = heavy_path(table, np.arange(len(table)))
-    return _places(path, kind, np.diff(cuts))
+    return _places(path, kind, np.tile(np.diff(cuts), program.width))
 
 
-def _kinds(count: Array) -> Array:
-    """Number the intervals of a shard by kind: those that the same messages carry are of one."""
-    together = count[:, 0, :]
-    alone = np.diagonal(together)
-    alike: Array = (together == alone) & (together == alone[:, None])
-    return np.unique(alike.argmax(axis=1), return_inverse=True)[1].reshape(-1)
+def _kinds(together: int, message: Array, interval: Array) -> Array:
+    """Number the intervals of a shard by kind: those that the same messages carry of all shards are of one.
+
+    ``message`` and ``interval`` are the pairs of all messages; there are ``together`` intervals of a shard.
+    """
+    shard, within = np.divmod(interval, together)
+    order = lexsort((message, shard, within))
+    carried = np.stack([shard[order], message[order]], axis=1)
+    begin = group_starts(within[order], together).tolist()
+    known = dict[bytes, int]()
+    return np.array([known.setdefault(carried[a:b].tobytes(), len(known)) for a, b in pairwise(begin)])
 
 
 def _places(path: Array, kind: Array, width: Array) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 
 import numpy as np
@@ -55,11 +55,16 @@ class Pairs:
 
 
 class _Classes:
-    """Connections that must share a channel, because one block receives on one of them and sends on the other."""
+    """Connections that must share a channel, because one block receives on one of them and sends on the other.
 
-    def __init__(self, links: Connections):
+    Of a template, a connection leads from one of its ranks to any rank: that is an image of one of them.
+    """
+
+    def __init__(self, program: Program, links: Connections):
         self.root = list(range(len(links)))
         self.ends = [{pair} for pair in zip(links.src.tolist(), links.dst.tolist(), strict=True)]
+        self.out = [{rank: 1} for rank in links.src.tolist()]
+        self.into = [{rank: 1} for rank in (links.dst % program.num_ranks).tolist()]
 
     def find(self, x: int) -> int:
         while self.root[x] != x:
@@ -67,8 +72,10 @@ class _Classes:
             x = self.root[x]
         return x
 
-    def join(self, a: int, b: int) -> bool:
-        """Let two connections share a channel, unless their classes contain parallel connections."""
+    def join(self, a: int, b: int, own: bool = False) -> bool:
+        """Let two connections share a channel, unless their classes contain parallel connections, or a rank would have
+        too many connections on the channel: the two of a block may be its ``own``, and share it then already.
+        """
         a, b = self.find(a), self.find(b)
         if a == b:
             return True
@@ -76,21 +83,26 @@ class _Classes:
             a, b = b, a
         if not self.ends[a].isdisjoint(self.ends[b]):
             return False
+        if not (own or (_fits(self.out[a], self.out[b]) and _fits(self.into[a], self.into[b]))):
+            return False
         self.root[b] = a
         self.ends[a] |= self.ends[b]
+        for used, more in ((self.out[a], self.out[b]), (self.into[a], self.into[b])):
+            _add(used, more)
         return True
 
 
 def pair_blocks(
     program: Program, flow: tuple[Array, Array], few: bool, steps: Array, most: int | None = None, fused: bool = True,
-    times: Times | None = None, copies: bool = True,
+    times: Times | None = None, copies: bool = True, long_first: bool = False,
 ) -> Pairs:  # fmt: skip
     """Return the sending and receiving blocks to join, chosen by the data that they forward, most first.
 
     With ``few``, blocks that forward no data are paired too, with the same peer if possible, or (with ``times``) first
     those that work at different times. With ``copies``, local blocks join another block, with ``times`` one that needs
     their data. Blocks have ``steps``; joined blocks have at most ``most`` (None: any number). A ``fused`` receive and
-    send count as one step.
+    send count as one step. With ``long_first``, blocks that are too long to join that of the same peer take the
+    shortest ones before others do.
     """
     links = connections(program)
     forwards = _weights(program, flow)
@@ -98,7 +110,7 @@ def pair_blocks(
         into, out, pairs = forwards
         fits = steps.take(into) + steps.take(out) - pairs * fused <= most
         forwards = into.compress(fits), out.compress(fits), pairs.compress(fits)
-    classes, host = _Classes(links), list(range(program.num_blocks))
+    classes, host = _Classes(program, links), list(range(program.num_blocks))
     free_in = ((program.recv_peer >= 0) & (program.send_peer < 0)).tolist()
     free_out = ((program.send_peer >= 0) & (program.recv_peer < 0)).tolist()
     size, inward, outward = steps.tolist(), links.inward.tolist(), links.outward.tolist()
@@ -116,6 +128,10 @@ def pair_blocks(
         if free_in[a] and free_out[b]:
             join(a, b, pairs_of_both)
     if few and (most is None or _shortest(steps, free_in) + _shortest(steps, free_out) <= most):
+        if long_first and most is not None:
+            for a, b in _of_long(program, free_in, free_out, size, most):
+                if free_in[a] and free_out[b]:
+                    join(a, b, 0)
         for pairs_of_blocks in _pairs_without_data(program, times, free_in, free_out):
             for a, b in pairs_of_blocks:
                 if free_in[a] and free_out[b]:
@@ -140,7 +156,7 @@ def _pairs_without_data(
 def flow_channels(program: Program, flow: tuple[Array, Array]) -> Array:
     """Return a channel for each block: a connection shares its channel with the one that forwards most of its data."""
     links = connections(program)
-    classes = _Classes(links)
+    classes = _Classes(program, links)
     _join_own(program, links, classes)
     used_in, used_out = np.zeros((2, len(links)), dtype=bool)
     for a, b, _ in _listed(_weights(program, flow)):
@@ -153,7 +169,7 @@ def flow_channels(program: Program, flow: tuple[Array, Array]) -> Array:
 def _join_own(program: Program, links: Connections, classes: _Classes) -> None:
     """Let the two connections of a block share a channel, as they must."""
     for b in np.flatnonzero((program.recv_peer >= 0) & (program.send_peer >= 0)).tolist():
-        classes.join(int(links.inward[b]), int(links.outward[b]))
+        classes.join(int(links.inward[b]), int(links.outward[b]), own=True)
 
 
 def _shortest(steps: Array, free: list[bool]) -> int:
@@ -190,6 +206,27 @@ def _leftovers(program: Program, free_in: list[bool], free_out: list[bool], same
         receiving, sending = ([b for b in blocks if free[b]] for free in (free_in, free_out))
         found += [(a, b) for a in receiving for b in sending if not same or receives[a] == sends[b]]
     return found
+
+
+def _of_long(
+    program: Program, free_in: list[bool], free_out: list[bool], size: list[int], most: int
+) -> list[tuple[int, int]]:  # fmt: skip
+    """Return pairs of free blocks, one of which is too long to join one of its peer, and the other is not.
+
+    The longest block comes first, with the shortest others.
+    """
+    fitting = {
+        block
+        for pair in _leftovers(program, free_in, free_out, same=True)
+        if size[pair[0]] + size[pair[1]] <= most
+        for block in pair
+    }
+    pairs = [
+        pair
+        for pair in _leftovers(program, free_in, free_out, same=False)
+        if (pair[0] in fitting) != (pair[1] in fitting)
+    ]
+    return sorted(pairs, key=lambda pair: (-max(size[b] for b in pair), min(size[b] for b in pair), pair))
 
 
 def _by_turns(program: Program, times: Times, free_in: list[bool], free_out: list[bool]) -> list[tuple[int, int]]:
@@ -264,14 +301,13 @@ def _colour(program: Program, links: Connections, classes: _Classes) -> Array:
     members: dict[int, list[int]] = {}
     for x, g in enumerate(group):
         members.setdefault(g, []).append(x)
-    src, dst = links.src.tolist(), links.dst.tolist()
     taken: list[set[tuple[int, int]]] = []
     sending: list[dict[int, int]] = []
     receiving: list[dict[int, int]] = []
     channel = np.zeros(len(group), dtype=np.int64)
     for rows in sorted(members.values()):
-        pairs = {(src[x], dst[x]) for x in rows}
-        out, into = _counts(src[x] for x in rows), _counts(dst[x] for x in rows)
+        root = classes.find(rows[0])
+        pairs, out, into = classes.ends[root], classes.out[root], classes.into[root]
         c = 0
         while c < len(taken) and not (
             taken[c].isdisjoint(pairs) and _fits(sending[c], out) and _fits(receiving[c], into)
@@ -282,9 +318,8 @@ def _colour(program: Program, links: Connections, classes: _Classes) -> Array:
             sending.append({})
             receiving.append({})
         taken[c] |= pairs
-        for used, more in ((sending[c], out), (receiving[c], into)):
-            for rank, n in more.items():
-                used[rank] = used.get(rank, 0) + n
+        _add(sending[c], out)
+        _add(receiving[c], into)
         channel[rows] = c
     result = np.zeros(program.num_blocks, dtype=np.int64)
     for end in (links.inward, links.outward):
@@ -292,11 +327,9 @@ def _colour(program: Program, links: Connections, classes: _Classes) -> Array:
     return result
 
 
-def _counts(ranks: Iterable[int]) -> dict[int, int]:
-    found: dict[int, int] = {}
-    for rank in ranks:
-        found[rank] = found.get(rank, 0) + 1
-    return found
+def _add(used: dict[int, int], more: dict[int, int]) -> None:
+    for rank, n in more.items():
+        used[rank] = used.get(rank, 0) + n
 
 
 def _fits(used: dict[int, int], more: dict[int, int]) -> bool:

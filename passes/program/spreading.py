@@ -150,12 +150,14 @@ def _spread_at_once(count: Array, messages: Array, num_channels: Array, several:
         load[np.arange(number), least] += count.take(row)
 
 
-def free_channels(src: Array, dst: Array, num_channels: Array) -> Array:
+def free_channels(src: Array, dst: Array, num_channels: Array, receiver: Array | None = None) -> Array:
     """Return the channels of each connection, one after the other: the lowest that are free at both ends.
 
     No channel is used twice between two ranks, and no rank sends or receives more than ``PER_CHANNEL`` times on one.
+    Those that receive are ``receiver``: of a template, the ranks of which ``dst`` are images.
     """
-    degrees = [int(np.bincount(end).max(initial=0)) for end in (src, dst)]
+    receiver = dst if receiver is None else receiver
+    degrees = [int(np.bincount(end).max(initial=0)) for end in (src, receiver)]
     again = (src[1:] == src[:-1]) & (dst[1:] == dst[:-1])  # connections are sorted by their ranks
     if max(degrees) <= PER_CHANNEL and not again.any():
         return ranges(0, num_channels)
@@ -164,16 +166,19 @@ def free_channels(src: Array, dst: Array, num_channels: Array) -> Array:
     receiving: dict[tuple[int, int], int] = {}
     channels = np.empty(int(num_channels.sum()), dtype=np.int64)
     at = 0
-    for a, b, count in zip(src.tolist(), dst.tolist(), num_channels.tolist(), strict=True):
+    ends = (column.tolist() for column in (src, dst, receiver, num_channels))
+    for a, b, into, count in zip(*ends, strict=True):
         c = 0
         for _ in range(count):
             while (
-                (a, b, c) in taken or sending.get((a, c), 0) >= PER_CHANNEL or receiving.get((b, c), 0) >= PER_CHANNEL
+                (a, b, c) in taken
+                or sending.get((a, c), 0) >= PER_CHANNEL
+                or receiving.get((into, c), 0) >= PER_CHANNEL
             ):
                 c += 1
             taken.add((a, b, c))
             sending[a, c] = sending.get((a, c), 0) + 1
-            receiving[b, c] = receiving.get((b, c), 0) + 1
+            receiving[into, c] = receiving.get((into, c), 0) + 1
             channels[at] = c
             at += 1
     return channels

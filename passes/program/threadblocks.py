@@ -77,7 +77,7 @@ class BalanceThreadblocks(Pass):
 
     def run(self, ir: AnyProgram) -> AnyProgram:
         if isinstance(ir, SymmetricProgram):
-            return ir if self.runs else self._by_orbits(ir) or ir
+            return ir if self.runs and ir.width == 1 else self._by_orbits(ir) or ir
         if (ir.sends & ir.receives).any():
             message = "balance-threadblocks does not take fused receive-and-send instructions"
             raise error("C0510", message, hint="put `balance-threadblocks` before `fuse`, or `unfuse` between them")
@@ -90,7 +90,8 @@ class BalanceThreadblocks(Pass):
 
     def _by_orbits(self, ir: SymmetricProgram) -> SymmetricProgram | None:
         """Return a template with its messages on channels; None if whole messages do not fit."""
-        room = Room(self.channels, self.max_steps, self.max_channels, self.max_threadblocks, self.max_count, self.fused)
+        most = self.max_threadblocks if ir.width == 1 else None  # `fuse` joins those of boxes
+        room = Room(self.channels, self.max_steps, self.max_channels, most, self.max_count, self.fused)
         if room not in ir.found:
             ir.found[room] = spread_over_channels(ir, room)
         found: SymmetricProgram | None = ir.found[room]

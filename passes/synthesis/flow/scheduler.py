@@ -122,7 +122,8 @@ class Flow(Pass):
 
     def _routed(self, ir: Problem) -> Schedule | SymmetricSchedule:
         """Return the schedule of one step, of a large cluster of alike boxes a template."""
-        from .routed import routed, template_of
+        from ..one_box import template_of
+        from .routed import routed
 
         found = routed(ir) if self.chunks is None else routed(ir, self.chunks)
         keep = len(found) > MOST_LISTED if self.template is None else self.template

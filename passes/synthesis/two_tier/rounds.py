@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from collc.ir.arrays import Array
+from collc.ir.arrays import Array, distinct
 from collc.ir.frozen import frozen
 
 __all__ = ["Rounds", "box_rounds", "filled"]
@@ -60,10 +60,13 @@ def filled(matrix: Array) -> Array:
 def box_rounds(matrix: Array) -> Rounds:
     """Return at most n^2 - 2n + 2 rounds that send an n x n matrix of integers (0 or more; its diagonal stays).
 
-    The sum of their weights is the largest sum of a row or a column, which no rounds can be below.
+    The sum of their weights is the largest sum of a row or a column, which no rounds can be below. If all entries are
+    equal, a rotation of the boxes maps each round to itself: then a schedule is that of one box.
     """
     real = matrix.astype(np.int64)
     np.fill_diagonal(real, 0)
+    if len(real) > 1 and len(distinct(real[~np.eye(len(real), dtype=bool)])) == 1 and real.any():
+        return _turned(real)
     left = filled(real)
     matching = _Matching(left)
     targets, weights = list[list[int]](), list[int]()
@@ -74,6 +77,14 @@ def box_rounds(matrix: Array) -> Rounds:
     target = np.array(targets, dtype=np.int64).reshape(-1, n)
     weight = np.array(weights, dtype=np.int64)
     return Rounds(target, _sent(real, target, weight), weight)
+
+
+def _turned(real: Array) -> Rounds:
+    """Return the rounds of equal entries: in round r box i sends to box i + r + 1."""
+    n = len(real)
+    target = (np.arange(n) + np.arange(1, n)[:, None]) % n
+    amount = np.full(target.shape, real[0, 1])
+    return Rounds(target, amount, amount[:, 0])
 
 
 def _sent(real: Array, target: Array, weight: Array) -> Array:

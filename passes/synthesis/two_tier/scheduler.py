@@ -22,11 +22,13 @@ from collc.ir.frozen import frozen
 from collc.ir.ragged import owners, starts
 from collc.ir.schedule import Action, Schedule
 from collc.ir.spec import Problem
+from collc.ir.symmetric import MOST_LISTED, SymmetricSchedule
 
 from ...applying import not_scheduled
 from ...base import Pass, remark
 from ...knobs import CHUNKS, Knob
 from ...ranges import Range
+from ..one_box import template_of
 from ..operations import require_routes
 from ..torus.box_routing import BoxRouter, require_boxes
 from .cluster import Cluster
@@ -56,6 +58,8 @@ _UNITS = 5040
 @attrs.frozen
 class TwoTier(Pass):
     """Synthesize an all-to-all, even or uneven, on a cluster of boxes.
+
+    A large one on alike boxes is a template: the transfers of one box, and their rotation.
 
     Raises C0503 (another collective), C0562 (number of chunks), C0563 (too large), C0587 (no boxes), C0589 (an
     impossible number of pieces).
@@ -99,7 +103,7 @@ class TwoTier(Pass):
         require_routes(ir.topology, ir.collective)
         require_boxes(self.name, ir.topology)
 
-    def run(self, ir: Problem) -> Schedule:
+    def run(self, ir: Problem) -> Schedule | SymmetricSchedule:
         self.require(ir)
         cluster = Cluster.of(ir.topology, require_boxes(self.name, ir.topology))
         demand = _demand(ir)
@@ -116,7 +120,9 @@ class TwoTier(Pass):
                 excess=Excess("transfers", len(hops.step), _MOST_ROWS), about=(Subject.TOPOLOGY,),
             )  # fmt: skip
         self._state(cluster, demand, hops, parts)
-        return hops.schedule(ir, router, parts)
+        found = hops.schedule(ir, router, parts)
+        template = template_of(found) if len(found) > MOST_LISTED else None
+        return found if template is None else template
 
     def _pieces(self, ir: Problem, cluster: Cluster, demand: Array) -> int:
         if self.slices is not None:

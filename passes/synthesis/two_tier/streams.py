@@ -114,8 +114,9 @@ def streams(cluster: Cluster, demand: Array, slices: Slices) -> Streams:
     np.fill_diagonal(between, 0)
     source, target = np.nonzero((demand > 0) & (box[:, None] != box))
     pair = box[source] * boxes + box[target]
-    # ranks of a box send to different ranks of the other at the same time, so that no rank receives from all at once
-    turn = (target - source - pair) % max(map(len, cluster.boxes.ranks))
+    # ranks of a box send to different ranks of the other at the same time, so that no rank receives from all at once;
+    # boxes that rotate do the same
+    turn = (target - source - (box[target] - box[source]) % boxes) % max(map(len, cluster.boxes.ranks))
     order = np.lexsort((target, turn, source, pair))
     source, target, pair = source[order], target[order], pair[order]
     amount = demand[source, target] * scale

@@ -395,6 +395,7 @@ def test_limits_reach_passes_by_name() -> None:
         "max_channels",
         "max_count",
         "max_offset",
+        "max_elements",
         "fifo_depth",
         "fused",
         "equal_chunks",

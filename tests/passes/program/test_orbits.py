@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from orbit_programs import forest as orbit_forest
 from orbit_programs import orbit_program, orbit_schedule
 from sampling import examples
 from template_programs import KINDS, cayley_networks, group_networks, instructions_of, network, template
@@ -111,7 +112,7 @@ def test_fuse_takes_a_template_unless_many_messages_are_forwarded(name: str, for
     assert Fuse(strategy="apart").works_by_orbits(program)
     with remarks() as texts:
         assert Fuse().run(program) is program
-    assert "can be forwarded as they arrive" in texts[0]
+    assert ["can be forwarded as they arrive" in text for text in texts] == [True] * (not forwards)
 
 
 @pytest.mark.quick
@@ -274,14 +275,12 @@ def test_passes_work_on_templates_of_trees(target: str, kind: str) -> None:
 
 
 @pytest.mark.quick
-def test_trees_on_boxes_are_listed_before_passes_work_on_them() -> None:
-    text = "topology t = dgx_a100(2);\ncollective c = allgather on t;\nschedule c using forest { template: true };\n"
-    result = collc.compile_source(text, target="msccl-xml")["c"]
-    assert not any("by the group" in check.detail for report in result.reports for check in report.checks)
-    assert isinstance(result.program, Program)
+def test_trees_in_many_parts_on_boxes_are_listed_before_passes_work_on_them() -> None:
+    assert orbit_forest("dgx_a100(3)", "allgather").works_by_orbits
+    assert not orbit_forest("mi250(3)", "allgather").works_by_orbits
 
 
-def test_templates_of_boxes_have_more_threadblocks_than_a_runtime() -> None:
+def test_a_cluster_has_more_threadblocks_than_a_runtime_unless_they_are_joined() -> None:
     """What `docs/design-decisions.md` says of trees on clusters."""
     limits = MscclXml().limits
     for kind in ("allgather", "allreduce", "alltoall"):
@@ -289,13 +288,17 @@ def test_templates_of_boxes_have_more_threadblocks_than_a_runtime() -> None:
         blocks = np.diff(program.seed.rank_blocks)[: program.width]
         assert limits.max_threadblocks is not None and blocks.min() > max(limits.max_threadblocks, 128)
         assert kind != "allgather" or set(blocks.tolist()) == {141}
+        if kind != "alltoall":
+            found = Fuse(max_threadblocks=limits.max_threadblocks).run(program)
+            assert isinstance(found, SymmetricProgram)
+            assert set(np.diff(found.batched.rank_blocks).tolist()) == {70}
 
 
 @pytest.mark.quick
 def test_a_template_over_the_limits_is_an_error_with_a_place() -> None:
     source = SPEC.format(network="torus(8, 8)", kind="allgather", scheduler="forest", template="true")
     with pytest.raises(collc.CollcError) as caught:
-        collc.compile_source(source, target="msccl-xml{threadblocks=4, channels=1}")
+        collc.compile_source(source, target="msccl-xml{threadblocks=3, channels=1}")
     assert [d.code for d in caught.value.diagnostics] == ["C0509"]
     assert caught.value.diagnostics[0].span is not None
 

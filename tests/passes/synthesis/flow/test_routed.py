@@ -27,8 +27,9 @@ from collc.passes.synthesis.flow import quotient, rate, scheduler
 from collc.passes.synthesis.flow.classes import Classes
 from collc.passes.synthesis.flow.quotient import best_flows
 from collc.passes.synthesis.flow.rate import alltoall_rate, capacities
-from collc.passes.synthesis.flow.routed import routed, template_of
+from collc.passes.synthesis.flow.routed import routed
 from collc.passes.synthesis.flow.scheduler import Flow
+from collc.passes.synthesis.one_box import template_of
 
 NETWORKS = (
     "dgx_a100(1)", "dgx_a100(2)", "dgx_a100(4, 2)", "dgx_h100(2, 8)", "mi250(2)", "fat_tree(4)", "fat_tree(4, 2)",

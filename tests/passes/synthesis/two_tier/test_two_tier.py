@@ -18,10 +18,12 @@ from collc.ir.diagnostic import CollcError
 from collc.ir.graph.boxes import boxes_of
 from collc.ir.schedule import Schedule
 from collc.ir.spec import Problem
-from collc.ir.verify import verify_schedule
+from collc.ir.symmetric import SymmetricSchedule
+from collc.ir.verify import verify, verify_schedule
 from collc.passes.base import remarks
 from collc.passes.schedule.rounding import time_per_byte
 from collc.passes.synthesis.flow.scheduler import Flow
+from collc.passes.synthesis.two_tier import scheduler
 from collc.passes.synthesis.two_tier.cluster import Cluster
 from collc.passes.synthesis.two_tier.rounds import box_rounds, filled
 from collc.passes.synthesis.two_tier.scheduler import TwoTier, plan
@@ -62,6 +64,32 @@ def test_a_uniform_matrix_takes_as_many_rounds_as_there_are_other_boxes() -> Non
     for n in (2, 3, 5, 8, 16, 64):
         rounds = box_rounds(np.full((n, n), 64))
         assert len(rounds) == n - 1 and rounds.weight.tolist() == [64] * (n - 1)
+        assert np.array_equal(rounds.target[:, 1:], (rounds.target[:, :-1] + 1) % n)  # each is a rotation
+
+
+@pytest.mark.parametrize("network", ["dgx_a100(3)", "dgx_h100(5)"])
+@pytest.mark.parametrize("slices", [None, 1, 4])
+def test_a_large_even_schedule_is_a_template_of_one_box(
+    network: str, slices: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed = scheduled(problem(network), slices=slices)
+    monkeypatch.setattr(scheduler, "MOST_LISTED", 0)
+    template = TwoTier(slices=slices).run(problem(network))
+    assert isinstance(template, SymmetricSchedule)
+    assert verify(template).ok
+    unfolded = template.unfold()
+    for name in ("step", "shard", "lo", "hi", "action"):
+        assert np.array_equal(getattr(unfolded, name), getattr(listed, name)), name
+    links = [[one.routes.links_of(route) for route in one.route.tolist()] for one in (unfolded, listed)]
+    assert links[0] == links[1]
+
+
+def test_a_large_uneven_schedule_is_no_template(monkeypatch: pytest.MonkeyPatch) -> None:
+    weights = np.ones((24, 24), dtype=np.int64)
+    weights[3, 17] = 2
+    monkeypatch.setattr(scheduler, "MOST_LISTED", 0)
+    assert isinstance(TwoTier().run(problem("dgx_a100(3)", weights)), Schedule)
+    assert isinstance(TwoTier().run(problem("without(dgx_a100(4), {5})")), Schedule)
 
 
 def problem(expression: str, weights: Array | None = None, size: int = 1 << 36) -> Problem:
@@ -72,6 +100,7 @@ def problem(expression: str, weights: Array | None = None, size: int = 1 << 36) 
 
 def scheduled(given: Problem, **options: object) -> Schedule:
     schedule = TwoTier(**options).run(given)  # type: ignore[arg-type]
+    assert isinstance(schedule, Schedule)
     report = verify_schedule(schedule)
     assert report.ok, report
     return schedule
