@@ -79,6 +79,9 @@ collective grads = allreduce on pod { size: 64 MiB, op: sum, dtype: float32 };
 schedule grads using bfb;
 """
 
+#: the runtime with most steps, which large clusters need
+_MSCCL = "msccl-xml{runtime=msccl}"
+
 _CASES = (
     Case("readme", _README, "msccl-xml", ("small",)),
     Case("torus-8x8", _text("torus(8, 8)", "allreduce", "bfb"), "msccl-xml", ("small",)),
@@ -87,6 +90,10 @@ _CASES = (
     Case("torus-16x16", _text("torus(16, 16)", "allreduce", "bfb"), "msccl-xml", ("large",)),
     Case("alltoall-256", _text("hypercube(8)", "alltoall", "flow"), "msccl-xml", ("large",)),
     Case("trees-512", _text("hypercube(9)", "allgather", "forest"), "msccl-xml", ("large",)),
+    Case("boxes-allreduce-512", _text("dgx_a100(64)", "allreduce", "forest"), _MSCCL, ("boxes",)),
+    Case("boxes-allgather-512", _text("dgx_a100(64)", "allgather", "forest"), _MSCCL, ("boxes",)),
+    Case("boxes-alltoall-512", _text("dgx_a100(64)", "alltoall", "auto"), _MSCCL, ("boxes",)),
+    Case("boxes-allreduce-800", _text("dgx_a100(100)", "allreduce", "forest"), _MSCCL, ("boxes",)),
     Case("hypercube-8", _text("hypercube(8)", "allreduce", "bfb"), "mpi-c", ("large",)),
     Case("hypercube-10", _text("hypercube(10)", "allreduce", "bfb"), "mpi-c", ("huge",)),
     Case("torus-32x32", _text("torus(32, 32)", "allreduce", "bfb"), "mpi-c", ("huge",)),

@@ -10,27 +10,27 @@ from typing import ClassVar, Literal
 import attrs
 import numpy as np
 
-from collc.ir.arrays import Array, Columns, lexsort
-from collc.ir.editing import join_blocks, take
+from collc.ir.arrays import Array, lexsort
 from collc.ir.frozen import frozen
-from collc.ir.layout import granule, layout
+from collc.ir.layout import granule
 from collc.ir.machine import Deadlock, completes_with, execute
-from collc.ir.program import BLOCK_COLUMNS, INSTRUCTION_COLUMNS, Buffer, Opcode, Program
+from collc.ir.program import BLOCK_COLUMNS, Program
 from collc.ir.progress import progress
 from collc.ir.ragged import inverse
 from collc.ir.symmetric_program import AnyProgram, SymmetricProgram
 
 from ..analysis.arrange import reblock
-from ..analysis.hazards import accesses, agree, conflicts, known_conflicts, sequential_order, synchronize
+from ..analysis.hazards import agree, conflicts, known_conflicts, sequential_order
 from ..analysis.timing import Times, duration, play
 from ..base import Pass, remark
 from ..ranges import AT_LEAST_1
+from .assembling import assemble
 from .limits import steps
-from .merging import Merged, merge
+from .merging import merge
 from .orbit_joining import Room, Turns, block_steps, in_pairs
 from .orbit_messages import relays
 from .pairing import Pairs, flows, pair_blocks
-from .relays import why_not_fused
+from .relays import most_forwarded, why_not_fused, without_delay
 from .unfuse import Unfuse
 
 __all__ = ["STRATEGIES", "Fuse"]
@@ -212,8 +212,8 @@ class Fuse(Pass):
             return _with_results_last(program, place, clashes) if self.turns else place
 
         relays = flows(program, clashes)
-        prompt = _without_delay(program, times, clashes, relays)
-        through = _without_delay(program, times, clashes, relays, through=True) if self.fused else prompt
+        prompt = without_delay(program, times, clashes, relays)
+        through = without_delay(program, times, clashes, relays, through=True) if self.fused else prompt
         return _Draft(program, times, order, clashes, relays, prompt, through)
 
     def _of_template(self, ir: SymmetricProgram) -> tuple[SymmetricProgram, str] | None:
@@ -225,8 +225,8 @@ class Fuse(Pass):
 
     def _with_few_blocks(self, ir: SymmetricProgram) -> tuple[SymmetricProgram, str] | None:
         turns = Turns.of(ir, _START, self._unit(ir.seed))
-        flow = _without_delay(ir.batched, turns.times, turns.clashes, relays(ir, turns.clashes))
-        messages, prompt = int(ir.batched.receives.sum()), _most_forwarded(ir.batched, flow)
+        flow = without_delay(ir.batched, turns.times, turns.clashes, relays(ir, turns.clashes))
+        messages, prompt = int(ir.batched.receives.sum()), most_forwarded(ir.batched, flow)
         if prompt * _MARGIN > messages:
             return None
         of = f"{prompt} of {messages} messages of {ir.seeds} can be forwarded as they arrive"
@@ -414,20 +414,6 @@ def _with_single_copies(program: Program) -> Program:
     return reblock(program, sequential_order(program), blocks, np.cumsum(fresh) - 1)
 
 
-def _most_forwarded(program: Program, flow: tuple[Array, Array]) -> int:
-    """Return how many messages can be fused with a send in blocks joined in pairs, those that forward most first."""
-    into, out = (program.block[rows] for rows in flow)
-    pairs, number = np.unique(np.stack([into, out]), axis=1, return_counts=True)
-    free_in, free_out, fused = set(pairs[0].tolist()), set(pairs[1].tolist()), 0
-    for k in lexsort([-number]).tolist():
-        a, b = pairs[:, k].tolist()
-        if a in free_in and b in free_out:
-            fused += int(number[k])
-            free_in.remove(a)
-            free_out.remove(b)
-    return fused
-
-
 def _clashes(program: Program, times: Times, finished: Callable[[], Array]) -> tuple[Array, Array]:
     """Return the conflicts of the program in the order of turns.
 
@@ -453,34 +439,6 @@ def _is_promising(program: Program, flow: tuple[Array, Array], pairs: Pairs) -> 
     return fewer or fused * _MARGIN > program.num_instructions
 
 
-def _without_delay(
-    program: Program, times: Times, clashes: tuple[Array, Array], relays: tuple[Array, Array], through: bool = False
-) -> tuple[Array, Array]:
-    """Return the pairs (receive, send) of ``relays`` whose fusion delays no other instruction.
-
-    The receive does not wait for its send, and no other instruction that accesses the data waits for the send. If data
-    go ``through``, the send ends with the receive, because data leave while they arrive, or as much later as its
-    threadblock is free after the receive begins.
-    """
-    i, j = relays
-    soon = times.begin.take(j) <= times.end.take(i)
-    i, j = i.compress(soon), j.compress(soon)
-    later, earlier = clashes
-    send_of = np.full(program.num_instructions, -1, dtype=np.int64)
-    send_of[i] = j
-    sent = times.end.take(j)
-    if through:
-        free = np.where(program.step.take(j) > 0, times.end[np.maximum(j - 1, 0)], 0)
-        sent = np.maximum(times.end[i], free + sent - times.begin[j])
-    fused_end = np.zeros(program.num_instructions, dtype=np.int64)
-    fused_end[i] = sent
-    other = (send_of.take(earlier) >= 0) & (send_of.take(earlier) != later) & (later != earlier)
-    before_sent = times.begin.take(later) < fused_end.take(earlier)
-    delayed = np.zeros(program.num_instructions, dtype=bool)
-    delayed[earlier.compress(other & before_sent)] = True
-    return i[~delayed[i]], j[~delayed[i]]
-
-
 def _follow(program: Program, flow: tuple[Array, Array], pairs: Pairs) -> Array:
     """Return for each receive the first send of its joined block that forwards its data; -1 if there is none."""
     follow = np.full(program.num_instructions, -1, dtype=np.int64)
@@ -489,54 +447,3 @@ def _follow(program: Program, flow: tuple[Array, Array], pairs: Pairs) -> Array:
     i, j = i[together][::-1], j[together][::-1]  # the first send overwrites later ones
     follow[i] = j
     return follow
-
-
-def assemble(program: Program, merged: Merged, pairs: Pairs) -> tuple[Program, list[list[int]]]:
-    """Return the merged program, with recomputed dependencies, and the former blocks of each of its blocks."""
-    place = inverse(merged.order)
-    fused = np.flatnonzero(merged.follow >= 0)
-    dead = _only_forwarded(program, place, fused)
-    columns: Columns = {c: getattr(program, c).astype(np.int64) for c in INSTRUCTION_COLUMNS}
-    reduces = program.opcode[fused] == Opcode.RECV_REDUCE_COPY
-    columns["opcode"][fused] = np.where(
-        reduces, np.where(dead, Opcode.RECV_REDUCE_SEND, Opcode.RECV_REDUCE_COPY_SEND), Opcode.RECV_COPY_SEND
-    )
-    for c in ("dst_buffer", "dst_offset"):
-        columns[c][fused[reduces & dead]] = 0
-    blocks, owner = join_blocks(program, merged.host)
-    blocks["channel"] = np.zeros(len(blocks["block_rank"]), dtype=np.int64)
-    connected = (program.send_peer >= 0) | (program.recv_peer >= 0)
-    np.maximum.at(blocks["channel"], owner[connected], pairs.channel[connected])
-    absorbed = np.zeros(program.num_instructions, dtype=bool)
-    absorbed[merged.follow[fused]] = True
-    rows = np.flatnonzero(~absorbed)
-    new_block = owner[program.block]
-    rows = rows[lexsort((place[rows], new_block[rows]))]
-    result = take(program, rows, new_block[rows], blocks, **{c: values[rows] for c, values in columns.items()})
-    members: list[list[int]] = [[] for _ in blocks["block_rank"]]
-    for b, k in enumerate(owner.tolist()):
-        members[k].append(b)
-    return synchronize(result, place[rows]), members
-
-
-def _only_forwarded(program: Program, place: Array, fused: Array) -> Array:
-    """Return which fused receives store data that only their own send reads, in scratch or overwritten later."""
-    if not len(fused):
-        return np.zeros(0, dtype=bool)
-    instruction, location, write, address = accesses(program)
-    by_time = lexsort((write, place[instruction], location))
-    instruction, location, write, address = (a[by_time] for a in (instruction, location, write, address))
-    where = layout(program, inplace=True)
-    rank = program.rank[instruction]
-    in_scratch = address >= where.base[rank, Buffer.SCRATCH]
-    n = len(instruction)
-    # after the store comes the read of its send; then another store, or no further access
-    at = np.arange(n)
-    follows = np.concatenate([location[1:] == location[:-1], [False]])
-    second = np.minimum(at + 2, n - 1)
-    more = np.concatenate([follows[1:], [False]]) & follows
-    overwritten = more & write[second] & (instruction[second] != instruction[np.minimum(at + 1, n - 1)])
-    unread = follows & (overwritten | (~more & in_scratch))
-    live = np.zeros(program.num_instructions, dtype=bool)
-    live[instruction[write & ~unread]] = True
-    return ~live[fused]

@@ -248,3 +248,29 @@ def test_a_rank_with_more_peers_than_threadblocks_is_refused_at_once() -> None:
         LayOut(max_threadblocks=46, max_steps=64).run(program)
     assert "rank 0 would need at least 47 threadblocks; the limit is 46" in str(caught.value)
     assert LayOut(max_threadblocks=95, max_steps=64).run(program).num_ranks == 48
+
+
+@settings(max_examples=examples(20), deadline=None)
+@given(topology=clusters, kind=st.sampled_from(KINDS), most=st.integers(2, 12), depth=st.integers(1, 2))
+def test_joined_blocks_that_do_not_fit_are_distributed_again(
+    topology: object, kind: str, most: int, depth: int
+) -> None:
+    found = joined(lowered(topology, kind), depth=depth)
+    assert found is not None
+    try:
+        listed = LayOut(max_steps=most, fifo_depth=depth).run(found)
+    except collc.CollcError as mistake:  # an instruction alone may wait for more than that
+        assert [d.code for d in mistake.diagnostics] == ["C0509"]
+        return
+    assert verify(listed).ok
+    assert int(steps(listed).max()) <= most
+    both = (listed.send_peer >= 0) & (listed.recv_peer >= 0)
+    assert not both.any() or completes_with(listed, depth, 1)
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize(("network", "fits"), [("dgx_a100(3)", True), ("dgx_a100(40)", False)])
+def test_blocks_are_joined_only_if_their_channels_are_few_enough(network: str, fits: bool) -> None:
+    program = lowered(network, "allgather")
+    found = in_pairs(Turns.of(program, 1 << 16, 1 << 10), Room(None, 1, None, 2, True))
+    assert (found is not None) is fits
