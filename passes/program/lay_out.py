@@ -94,14 +94,13 @@ class LayOut(Pass):
     def _require_room(self, ir: SymmetricProgram) -> None:
         """Raise C0509 if the least that all ranks need exceeds a limit.
 
-        Each run is a step, and so is each message that one of them waits for. A block sends over one connection.
+        Each run is a step, unless `fuse` comes later: then a step may receive one and send another. Where it has joined
+        blocks, each message that a run waits for is a step too. A block sends over one connection.
         """
         runs, batched = run_counts(ir, self.max_count), ir.batched
         if self.max_elements is not None:
-            found = np.zeros((len(runs), ir.width), dtype=np.int64)
-            np.add.at(found.T, batched.rank, np.maximum(runs, without_implied(batched).num_dependencies).T)
-            found += 1 + ir.num_ranks + np.diff(batched.rank_blocks)
-            self._require("elements", found.max(axis=0, initial=0), self.max_elements)
+            least = _least_steps(ir, runs) + 1 + ir.num_ranks + np.diff(batched.rank_blocks) // 2
+            self._require("elements", least, self.max_elements)
         if self.max_steps is not None and self.max_threadblocks is not None:
             sent = np.zeros((len(runs), ir.seed.num_blocks), dtype=np.int64)
             np.add.at(sent.T, batched.block[batched.sends], runs[:, batched.sends].T)
@@ -127,6 +126,22 @@ class LayOut(Pass):
             return False
         joined = (program.send_peer >= 0) & (program.recv_peer >= 0)
         return self.fifo_depth is None or not joined.any() or completes_with(program, self.fifo_depth, 1)
+
+
+def _least_steps(program: SymmetricProgram, runs: Array) -> Array:
+    """Return the least steps of the template's ranks: the most of their images."""
+    batched, found = program.batched, []
+    links = program.links
+    if ((links.outward >= 0) & (links.inward >= 0)).any():
+        each = [np.maximum(runs, without_implied(batched).num_dependencies)]
+    else:
+        each = [runs * batched.sends, runs * batched.receives]
+    for steps_of in each:
+        total = np.zeros((len(runs), program.width), dtype=np.int64)
+        np.add.at(total.T, batched.rank, steps_of.T)
+        found.append(total.max(axis=0, initial=0))
+    least: Array = np.max(found, axis=0)
+    return least
 
 
 def _order(program: SymmetricProgram, most: int | None) -> Array:

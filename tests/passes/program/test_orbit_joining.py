@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from orbit_programs import KINDS, boxes, orbit_program, orbit_schedule
 from sampling import examples
+from template_programs import template
 
 import collc
 from collc.ir.editing import take, with_dependencies
@@ -274,3 +275,17 @@ def test_blocks_are_joined_only_if_their_channels_are_few_enough(network: str, f
     program = lowered(network, "allgather")
     found = in_pairs(Turns.of(program, 1 << 16, 1 << 10), Room(None, 1, None, 2, True))
     assert (found is not None) is fits
+
+
+@pytest.mark.quick
+def test_what_fuse_makes_one_step_later_counts_once() -> None:
+    """A ring is listed before it is fused: then a rank receives and sends in one step."""
+    source = SPEC.format(network="uniring(8)", kind="allgather", scheduler="bfb")
+    fused = collc.compile_source(source, target="msccl-xml").program
+    assert isinstance(fused, Program) and (fused.sends & fused.receives).any()
+    program = template(collc.topology("uniring(8)"), "allgather")
+    steps_of_rank = int(np.diff(fused.block_start[fused.rank_blocks].astype(np.int64)).max())
+    elements = 1 + 8 + int(np.diff(fused.rank_blocks).max()) + steps_of_rank
+    assert LayOut(max_elements=elements).run(program).num_instructions > 8 * steps_of_rank
+    with pytest.raises(collc.CollcError, match="elements"):
+        LayOut(max_elements=1 + 8 + 5).run(program)
