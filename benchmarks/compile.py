@@ -309,14 +309,14 @@ def fits(rows: Sequence[Row]) -> list[Fit]:
 # ---- output
 
 _HEAD = (
-    f"{'case':16}{'target':11}{'commit':12}{'user s':>9}{'wall s':>9}{'peak MB':>9}{'bytes':>13}  "
+    f"{'case':21}{'target':27}{'commit':12}{'user s':>9}{'wall s':>9}{'peak MB':>9}{'bytes':>13}  "
     + "ratio of user, wall, peak"
 )
 
 
 def lines(row: Row, reference: str) -> Iterator[str]:
     """Yield the line of the other commit, if there is one, then that of this tree with the ratios."""
-    about = f"{row.case.name:16}{row.case.target:11}"
+    about = f"{row.case.name:21}{row.case.target:27}"
     if row.other is not None:
         yield f"{about}{reference[:10]:12}{_numbers(row.other)}"
     ratios = [ratio(row, field) for field in ("user", "wall", "peak")] if row.here.ok or row.here.over else []
