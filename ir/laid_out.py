@@ -19,7 +19,7 @@ from .program import BLOCK_COLUMNS, INSTRUCTION_COLUMNS, Buffer, Program
 from .ragged import group_starts, nth, owners, ranges, starts
 from .symmetric_program import SymmetricProgram
 
-__all__ = ["laid_out", "run_counts"]
+__all__ = ["keep_runs", "laid_out", "run_counts"]
 
 #: bits of a number that is not negative
 _WORD = 63
@@ -59,6 +59,16 @@ def run_counts(program: SymmetricProgram, most: int | None = None) -> Array:
     messages, order = len(program.message_start) - 1, program.group.order
     at = np.concatenate(_runs(program, most).places(messages))
     return np.bincount(at, minlength=order * messages).reshape(order, messages)
+
+
+def keep_runs(before: SymmetricProgram, after: SymmetricProgram, message: Array | None, row: Array | None) -> None:
+    """Keep the runs that are known of a program, for the same program with its messages in another order.
+
+    ``message`` and ``row`` are the new numbers of its messages and of its seed's instructions; None: they are the same.
+    """
+    for key, runs in before.found.items():
+        if isinstance(key, tuple) and key[0] == "runs":
+            after.found[key] = runs if message is None or row is None else runs.renumbered(message, row)
 
 
 def _blocks(program: SymmetricProgram, elements: Array) -> Columns:
@@ -105,10 +115,22 @@ class _Runs:
         """Return ``element * messages + message`` of each instruction: those that send or copy, then the arrivals."""
         return [self.element * messages + self.message, (self.away * messages + self.arrival)[self.arrives]]
 
+    def renumbered(self, message: Array, row: Array) -> _Runs:
+        """Return the runs by the new numbers of messages and of the seed's instructions."""
+        found = attrs.evolve(
+            self, message=message[self.message], arrival=message[self.arrival], sent=row[self.sent],
+            received=row[self.received],
+        )  # fmt: skip
+        return found.rows(lexsort((found.message, found.element)))
+
+    def rows(self, order: Array) -> _Runs:
+        """Return these rows."""
+        return _Runs(*(getattr(self, column.name)[order] for column in attrs.fields(_Runs)))
+
     def by_place(self, chunks: int) -> _Runs:
         """Return the runs of each message by their places in shards of ``chunks``, those of one place by shard."""
         order = lexsort((self.src // chunks, self.src % chunks, self.message, self.element))
-        return _Runs(*(getattr(self, column.name)[order] for column in attrs.fields(_Runs)))
+        return self.rows(order)
 
     def instructions(self, program: SymmetricProgram) -> Columns:
         """Return the columns of the instructions, and in ``at`` their :meth:`places`."""

@@ -8,7 +8,7 @@ import numpy as np
 from collc.ir.arrays import Array, Columns, lexsort
 from collc.ir.editing import take
 from collc.ir.frozen import frozen
-from collc.ir.laid_out import run_counts
+from collc.ir.laid_out import keep_runs, run_counts
 from collc.ir.machine import partners
 from collc.ir.program import Program
 from collc.ir.ragged import first_of_group, inverse, nth_in_group, ranges, starts
@@ -196,4 +196,5 @@ class _Spread:
         moved: Program = take(seed, rows, np.repeat(self.block[self.rows], size), blocks)
         place = inverse(self.rows)
         found = attrs.evolve(given, seed=moved, joined=given.joined[rows])
+        keep_runs(given, found, place, inverse(rows))
         return waiting_for(found, *(place[column] for column in self.waits))

@@ -12,7 +12,7 @@ import numpy as np
 from collc.ir.arrays import Array, lexsort
 from collc.ir.editing import join_blocks, take
 from collc.ir.frozen import frozen
-from collc.ir.laid_out import run_counts
+from collc.ir.laid_out import keep_runs, run_counts
 from collc.ir.machine import completes_with, execute
 from collc.ir.progress import progress
 from collc.ir.ragged import inverse, owners, ranges
@@ -130,4 +130,5 @@ def _joined(turns: Turns, pairs: Pairs, depth: int) -> tuple[SymmetricProgram, A
     later, earlier = needed(block[merged.order], *(place[column] for column in clashes))
     number = inverse(rows)[merged.order]
     found = attrs.evolve(given, seed=seed, joined=given.joined[of])
+    keep_runs(given, found, inverse(rows), inverse(of))
     return without_implied_waits(waiting_for(found, number[later], number[earlier])), owner

@@ -7,6 +7,7 @@ import numpy as np
 
 from collc.ir.arrays import Array, distinct_pairs, lexsort
 from collc.ir.editing import take, with_dependencies
+from collc.ir.laid_out import keep_runs
 from collc.ir.machine import execute, partners
 from collc.ir.program import Buffer
 from collc.ir.ragged import first_of_group, group_starts, inverse, nth, ranges, starts
@@ -45,7 +46,9 @@ def _row_conflicts(program: SymmetricProgram, order: Array) -> tuple[Array, Arra
 def waiting_for(program: SymmetricProgram, later: Array, earlier: Array) -> SymmetricProgram:
     """Return the program in which messages ``later`` depend on messages ``earlier``, and on nothing else."""
     first = program.message_start
-    return attrs.evolve(program, seed=with_dependencies(program.seed, first[later], first[earlier]))
+    found = attrs.evolve(program, seed=with_dependencies(program.seed, first[later], first[earlier]))
+    keep_runs(program, found, None, None)
+    return found
 
 
 def without_implied_waits(program: SymmetricProgram) -> SymmetricProgram:

@@ -65,6 +65,7 @@ def test_joined_blocks_do_what_separate_ones_do(topology: object, kind: str, pie
     listed = LayOut().run(found)
     assert verify(listed).ok
     assert run_counts(found).sum() == run_counts(program).sum()
+    assert np.array_equal(run_counts(found), run_counts(attrs.evolve(found)))
     assert completes_with(found.batched, depth)
 
 

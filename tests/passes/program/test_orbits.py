@@ -18,7 +18,7 @@ import collc
 from collc.backends.msccl_xml.target import MscclXml
 from collc.cli import main
 from collc.ir.editing import with_dependencies
-from collc.ir.laid_out import laid_out, run_counts
+from collc.ir.laid_out import _runs, laid_out, run_counts
 from collc.ir.program import Program
 from collc.ir.symmetric_program import SymmetricProgram
 from collc.ir.topology import Topology
@@ -256,6 +256,22 @@ def test_plans_leave_the_messages_of_trees_to_lay_out(monkeypatch: pytest.Monkey
     result = collc.compile_source(source, target="msccl-xml")["grads"]
     assert all(report.ok for report in result.reports)
     assert orders == [True]
+
+
+@settings(max_examples=examples(30), deadline=None)
+@given(topology=_NETWORKS, kind=st.sampled_from(KINDS), most=st.integers(3, 12))
+def test_runs_that_are_kept_are_those_of_the_program(topology: Topology, kind: str, most: int) -> None:
+    """Messages that change their order keep their runs: these are not computed again."""
+    program = divided_by_depth(template(topology, kind))
+    found = BalanceThreadblocks(max_steps=most).run(program)
+    if not isinstance(found, SymmetricProgram):
+        return
+    for one in (found, PruneDependencies().run(found)):
+        assert isinstance(one, SymmetricProgram)
+        assert found is program or ("runs", None) in one.found
+        kept, fresh = (_runs(same, None) for same in (one, attrs.evolve(one)))
+        for column in attrs.fields(type(kept)):
+            assert np.array_equal(getattr(kept, column.name), getattr(fresh, column.name)), column.name
 
 
 @pytest.mark.quick
