@@ -66,8 +66,8 @@ def _numbering(program: SymmetricProgram) -> Array | None:
         return None
     number = np.full(together, -1, dtype=np.int64)
     number[np.unique(kind, return_index=True)[1]] = np.arange(kinds)
-    first = number[interval % together] >= 0  # of each kind, the first interval
-    message, interval = message[first], interval[first]
+    kept = number[interval % together] >= 0  # of each kind, the first interval
+    message, interval = message[kept], interval[kept]
     count = shared_with_first(group, kinds, message, interval // together * kinds + number[interval % together])
     table = shared_by_images(group, count)
     path = heavy_path(table, np.arange(len(table)))
