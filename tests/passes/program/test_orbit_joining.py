@@ -22,7 +22,7 @@ from collc.ir.verify import verify
 from collc.passes.lowering.lower import Lower
 from collc.passes.program.fuse import Fuse
 from collc.passes.program.lay_out import LayOut
-from collc.passes.program.limits import steps
+from collc.passes.program.limits import PARTS, steps
 from collc.passes.program.orbit_joining import Room, Turns, block_steps, in_pairs
 from collc.passes.program.orbit_messages import divided_by_depth
 from collc.passes.program.orbit_numbering import numbered_for_runs
@@ -290,3 +290,49 @@ def test_what_fuse_makes_one_step_later_counts_once() -> None:
     assert LayOut(max_elements=elements).run(program).num_instructions > 8 * steps_of_rank
     with pytest.raises(collc.CollcError, match="elements"):
         LayOut(max_elements=1 + 8 + 5).run(program)
+
+
+@pytest.mark.quick
+def test_joined_blocks_that_need_longer_fifos_are_separated(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = joined(lowered("dgx_a100(3)", "allgather"))
+    assert found is not None
+    depths = []
+
+    def refused(program: Program, depth: int, split: int | None = None) -> bool:
+        depths.append((depth, split))
+        return False
+
+    assert ((listed := LayOut(fifo_depth=2).run(found)).send_peer[listed.recv_peer >= 0] >= 0).any()
+    monkeypatch.setattr("collc.passes.program.lay_out.completes_with", refused)
+    apart = LayOut(fifo_depth=2).run(found)
+    assert depths == [(2, 1)]
+    assert not ((apart.send_peer >= 0) & (apart.recv_peer >= 0)).any()
+    assert verify(apart).ok
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize(("network", "kind"), [("dgx_a100(3)", "allreduce"), ("torus(4, 4)", "alltoall")])
+@pytest.mark.parametrize("fused", [True, False])
+def test_steps_are_counted_on_every_image(network: str, kind: str, fused: bool) -> None:
+    program = divided_by_depth(lowered(network, kind))
+    batched, runs = program.batched, run_counts(program, 2)
+    assert int(batched.num_dependencies.max()) > 1
+    found = block_steps(program, Room(None, None, 2, 2, fused))
+    for block in range(program.seed.num_blocks):
+        total = np.zeros(len(runs), dtype=np.int64)
+        for message in np.flatnonzero(batched.block == block).tolist():
+            each = runs[:, message] * (1 if fused else int(PARTS[batched.opcode[message]]))
+            free = each if kind == "alltoall" else 1
+            total += each + np.maximum(int(batched.num_dependencies[message]) - free, 0)
+        assert found[block] == total.max()
+
+
+@pytest.mark.quick
+def test_channels_of_boxes_have_as_many_ranks_as_a_runtime_takes() -> None:
+    found = BalanceThreadblocks().run(lowered("dgx_a100(40)", "allgather"))
+    assert isinstance(found, SymmetricProgram)
+    seed = found.seed
+    for peer in (seed.send_peer, seed.recv_peer):
+        used = peer >= 0
+        key = seed.block_rank[used].astype(np.int64) * found.num_channels + seed.channel[used]
+        assert int(np.bincount(key).max()) <= PER_CHANNEL
