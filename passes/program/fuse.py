@@ -27,7 +27,7 @@ from ..ranges import AT_LEAST_1
 from .assembling import assemble
 from .limits import steps
 from .merging import merge
-from .orbit_joining import Room, Turns, block_steps, in_pairs
+from .orbit_joining import JoinLimits, Turns, block_steps, in_pairs
 from .orbit_messages import relays
 from .pairing import Pairs, flows, pair_blocks
 from .relays import most_forwarded, why_not_fused, without_delay
@@ -233,7 +233,7 @@ class Fuse(Pass):
         most, blocks = self.max_threadblocks, int(np.diff(ir.batched.rank_blocks).max(initial=0))
         if ir.width == 1 and (most is None or blocks <= most):
             return ir, f"fuse: strategy apart, because {of}"
-        room = Room(self.max_steps, self.max_channels, self.max_count, self._depth, self.fused)
+        room = JoinLimits(self.max_steps, self.max_channels, self.max_count, self._depth, self.fused)
         found = {"apart": ir, "few": in_pairs(turns, room)}
         programs = {name: one for name, one in found.items() if one is not None}
         measured = {name: self._measures_of_template(one, room) for name, one in programs.items()}
@@ -241,7 +241,7 @@ class Fuse(Pass):
         chosen = self._chosen(fits) if fits else None
         return chosen and (programs[chosen[0]], f"{chosen[1]}; {of}")
 
-    def _measures_of_template(self, ir: SymmetricProgram, room: Room) -> _Measures:
+    def _measures_of_template(self, ir: SymmetricProgram, room: JoinLimits) -> _Measures:
         length = block_steps(ir, room)
         blocks = int(np.diff(ir.batched.rank_blocks).max(initial=0))
         time = duration(ir.batched, _START, self._unit(ir.seed), self._depth) or 0

@@ -25,13 +25,13 @@ from .merging import merge
 from .orbit_messages import message_conflicts, message_order, waiting_for, without_implied_waits
 from .pairing import Pairs, pair_blocks
 
-__all__ = ["Room", "Turns", "block_steps", "in_pairs"]
+__all__ = ["JoinLimits", "Turns", "block_steps", "in_pairs"]
 
 _ROUNDS = 4
 
 
 @frozen
-class Room:
+class JoinLimits:
     """A runtime's limits on steps of a block, channels, and chunks of an instruction, None for no limit.
 
     FIFOs hold ``depth`` messages. Without ``fused`` instructions each counts as the instructions that replace it.
@@ -62,13 +62,13 @@ class Turns:
         return cls(program, times, place, clashes if agree(place, *clashes) else message_conflicts(program, place))
 
 
-def block_steps(program: SymmetricProgram, room: Room) -> Array:
+def block_steps(program: SymmetricProgram, limits: JoinLimits) -> Array:
     """Return the most steps that each block has on any image, with an instruction for each run of its messages.
 
     Each dependency of a message after the first is a step, in an all-to-all each after one for every run.
     """
-    batched, runs = program.batched, run_counts(program, room.count)
-    runs = runs if room.fused else runs * PARTS[batched.opcode]
+    batched, runs = program.batched, run_counts(program, limits.count)
+    runs = runs if limits.fused else runs * PARTS[batched.opcode]
     free = runs if program.collective.kind == "alltoall" else 1
     each = runs + np.maximum(batched.num_dependencies - free, 0)
     total = np.zeros((len(each), program.seed.num_blocks), dtype=np.int64)
@@ -77,28 +77,28 @@ def block_steps(program: SymmetricProgram, room: Room) -> Array:
     return found
 
 
-def in_pairs(turns: Turns, room: Room) -> SymmetricProgram | None:
+def in_pairs(turns: Turns, limits: JoinLimits) -> SymmetricProgram | None:
     """Return the template with as many blocks joined as possible, first those of the same peer.
 
     None if limits or FIFOs do not allow it. Blocks that forward data do not come first, because nothing is fused: their
     connections would have to share a channel with those of other ranks, which then have fewer pairs to join.
     """
-    program, length, none = turns.program, block_steps(turns.program, room), np.zeros(0, dtype=np.int64)
-    pairs = pair_blocks(program.batched, (none, none), True, length, room.steps, long_first=True)
+    program, length, none = turns.program, block_steps(turns.program, limits), np.zeros(0, dtype=np.int64)
+    pairs = pair_blocks(program.batched, (none, none), True, length, limits.steps, long_first=True)
     for turn in range(_ROUNDS):
         progress("joining threadblocks, round", turn + 1)
-        if room.channels is not None and int(pairs.channel.max(initial=0)) >= room.channels:
+        if limits.channels is not None and int(pairs.channel.max(initial=0)) >= limits.channels:
             return None
-        found = _joined(turns, pairs, room.depth)
+        found = _joined(turns, pairs, limits.depth)
         if found is None:
             return None
         joined, owner = found
         wrong = np.zeros(joined.seed.num_blocks, dtype=bool)
-        if room.steps is not None:
-            wrong = block_steps(joined, room) > room.steps
+        if limits.steps is not None:
+            wrong = block_steps(joined, limits) > limits.steps
         stuck = None
-        if not completes_with(joined.batched, room.depth):
-            stuck = execute(joined.batched, room.depth).deadlock
+        if not completes_with(joined.batched, limits.depth):
+            stuck = execute(joined.batched, limits.depth).deadlock
         if stuck is not None:
             wrong[[joined.batched.block[wait.instruction] for wait in stuck.cycle or stuck.waits]] = True
         apart = (wrong & (np.bincount(owner) > 1))[owner]

@@ -23,7 +23,7 @@ from collc.passes.lowering.lower import Lower
 from collc.passes.program.fuse import Fuse
 from collc.passes.program.lay_out import LayOut
 from collc.passes.program.limits import PARTS, steps
-from collc.passes.program.orbit_joining import Room, Turns, block_steps, in_pairs
+from collc.passes.program.orbit_joining import JoinLimits, Turns, block_steps, in_pairs
 from collc.passes.program.orbit_messages import divided_by_depth
 from collc.passes.program.orbit_numbering import numbered_for_runs
 from collc.passes.program.pairing import PER_CHANNEL
@@ -51,7 +51,7 @@ def lowered(network: object, kind: str, pieces: int = 1) -> SymmetricProgram:
 
 
 def joined(program: SymmetricProgram, most: int | None = None, depth: int = 2) -> SymmetricProgram | None:
-    return in_pairs(Turns.of(program, 1 << 16, 1 << 10), Room(most, None, None, depth, True))
+    return in_pairs(Turns.of(program, 1 << 16, 1 << 10), JoinLimits(most, None, None, depth, True))
 
 
 @settings(max_examples=examples(25), deadline=None)
@@ -85,10 +85,10 @@ def test_blocks_of_one_peer_are_joined_on_every_rank(topology: object, kind: str
 @pytest.mark.parametrize("most", [6, 10, 20])
 def test_joined_blocks_keep_a_limit_of_steps(most: int) -> None:
     program = lowered("dgx_a100(3)", "allgather")
-    alone = block_steps(program, Room(None, None, None, 2, True))
+    alone = block_steps(program, JoinLimits(None, None, None, 2, True))
     found = joined(program, most)
     assert found is not None
-    assert int(block_steps(found, Room(None, None, None, 2, True)).max()) <= max(most, int(alone.max()))
+    assert int(block_steps(found, JoinLimits(None, None, None, 2, True)).max()) <= max(most, int(alone.max()))
     assert int(steps(LayOut().run(found)).max()) <= max(most, int(alone.max()))
 
 
@@ -96,7 +96,7 @@ def test_joined_blocks_keep_a_limit_of_steps(most: int) -> None:
 def test_a_long_block_joins_a_short_one_of_another_peer() -> None:
     """Blocks inside the box are long on a cluster of many boxes, and those to other boxes are short."""
     program = lowered("dgx_a100(12)", "allgather")
-    length = block_steps(program, Room(None, None, None, 2, True))
+    length = block_steps(program, JoinLimits(None, None, None, 2, True))
     seed = program.seed
     inside = (np.maximum(seed.send_peer, seed.recv_peer) < 8) & (np.maximum(seed.send_peer, seed.recv_peer) >= 0)
     assert int(length[inside].min()) > int(length[~inside & (seed.send_peer >= 0)].max())
@@ -274,7 +274,7 @@ def test_joined_blocks_that_do_not_fit_are_distributed_again(
 @pytest.mark.parametrize(("network", "fits"), [("dgx_a100(3)", True), ("dgx_a100(40)", False)])
 def test_blocks_are_joined_only_if_their_channels_are_few_enough(network: str, fits: bool) -> None:
     program = lowered(network, "allgather")
-    found = in_pairs(Turns.of(program, 1 << 16, 1 << 10), Room(None, 1, None, 2, True))
+    found = in_pairs(Turns.of(program, 1 << 16, 1 << 10), JoinLimits(None, 1, None, 2, True))
     assert (found is not None) is fits
 
 
@@ -317,7 +317,7 @@ def test_steps_are_counted_on_every_image(network: str, kind: str, fused: bool) 
     program = divided_by_depth(lowered(network, kind))
     batched, runs = program.batched, run_counts(program, 2)
     assert int(batched.num_dependencies.max()) > 1
-    found = block_steps(program, Room(None, None, 2, 2, fused))
+    found = block_steps(program, JoinLimits(None, None, 2, 2, fused))
     for block in range(program.seed.num_blocks):
         total = np.zeros(len(runs), dtype=np.int64)
         for message in np.flatnonzero(batched.block == block).tolist():
