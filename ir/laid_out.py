@@ -13,6 +13,7 @@ import numpy as np
 from .arrays import Array, Columns, lexsort, numbered
 from .editing import with_dependencies
 from .frozen import frozen
+from .group import Group
 from .machine import partners, receivers
 from .opcodes import Opcode
 from .program import BLOCK_COLUMNS, INSTRUCTION_COLUMNS, Buffer, Program
@@ -123,6 +124,12 @@ class _Runs:
         )  # fmt: skip
         return found.rows(lexsort((found.message, found.element)))
 
+    def of_all(self, group: Group) -> _Runs:
+        """Return the runs of all elements, from those of the first one, if messages have the same places on all."""
+        element = np.repeat(np.arange(group.order), len(self.element))
+        columns = {column.name: np.tile(getattr(self, column.name), group.order) for column in attrs.fields(_Runs)}
+        return _Runs(**columns | {"element": element, "away": group.multiply(element, columns["away"])})
+
     def rows(self, order: Array) -> _Runs:
         """Return these rows."""
         return _Runs(*(getattr(self, column.name)[order] for column in attrs.fields(_Runs)))
@@ -153,7 +160,10 @@ class _Runs:
 def _runs(program: SymmetricProgram, most: int | None) -> _Runs:
     """Return the runs of at most ``most`` chunks; they are kept, because passes count them before they are written."""
     if ("runs", most) not in program.found:
-        program.found["runs", most] = _Chunks.of(program).runs(program, most)
+        chunks, elements = _Chunks.of(program), np.arange(1 if program.fixed else program.group.order)
+        runs = chunks.runs(program, elements[:, None], most)
+        # the messages of a fixed program have the same places on all ranks
+        program.found["runs", most] = runs.of_all(program.group) if program.fixed else runs
     known: _Runs = program.found["runs", most]
     return known
 
@@ -188,17 +198,17 @@ class _Chunks:
         sent, received = ranges(first[message], size), ranges(first[arrival], size)
         return cls(message[of], arrival[of], leads[of], row[sent], row[received], sent, received)
 
-    def runs(self, program: SymmetricProgram, most: int | None) -> _Runs:
-        """Return the runs of at most ``most`` chunks."""
-        seed, elements = program.seed, np.arange(program.group.order)[:, None]
-        src, dst = _places(program, "src"), _places(program, "dst")
+    def runs(self, program: SymmetricProgram, elements: Array, most: int | None) -> _Runs:
+        """Return the runs of at most ``most`` chunks on these images, a column: all, or one of a fixed program."""
+        seed = program.seed
+        src, dst = _places(program, "src", elements), _places(program, "dst", elements)
         kind, sent = self._kinds(seed), src.take(self.sent_chunk, axis=1)
         order, sent = _sorted_within(kind, sent)
         kind = np.sort(kind)  # all elements have the same kinds in the same columns
         leads, lead = numbered(self.leads)
         away = program.group.multiply(elements, leads)[elements, lead[order]]
         received = self.received_chunk[order]
-        at = away * src.shape[1] + received
+        at = received if program.fixed else away * src.shape[1] + received
         stored, operand = dst.take(at), src.take(at)
         fresh = np.ones(sent.shape, dtype=bool)
         adds = (seed.receives & seed.reads_src)[self.received[order[:, 1:]]]
@@ -237,13 +247,13 @@ def _sorted_within(kind: Array, place: Array) -> tuple[Array, Array]:
     return packed & (1 << bits) - 1, packed >> bits & (1 << wide) - 1
 
 
-def _places(program: SymmetricProgram, end: str) -> Array:
-    """Return where each chunk of the seed's accesses lies on the images of its rank, shape (elements, chunks)."""
+def _places(program: SymmetricProgram, end: str, elements: Array) -> Array:
+    """Return where each chunk of the seed's accesses lies on images of its rank, shape (elements, chunks)."""
     seed = program.seed
     count = seed.count.astype(np.int64)
     row = owners(count)
     offset = getattr(seed, f"{end}_offset").astype(np.int64)[row] + nth(count)
-    return program.placed(np.arange(program.group.order)[:, None], offset, program.moving(end)[row])
+    return program.placed(elements, offset, program.moving(end)[row])
 
 
 def _ascends(places: Array) -> Array:

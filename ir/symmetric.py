@@ -46,7 +46,7 @@ SYMMETRIC_KINDS = ("allgather", "reduce-scatter", "allreduce")
 TEMPLATE_KINDS = (*SYMMETRIC_KINDS, "alltoall")
 
 #: Transfers up to which schedulers list a schedule that could be a template.
-MOST_LISTED = 1 << 17
+MOST_LISTED = 1 << 14
 
 #: Rows that :meth:`SymmetricSchedule.unfold` makes at most by default: under 1 GB of columns.
 MOST_ROWS = 1 << 26
@@ -128,11 +128,8 @@ class SymmetricSchedule(Columnar):
 
     @property
     def works_by_orbits(self) -> bool:
-        """Whether a program by orbits is as good as one of all ranks.
-
-        Passes on all ranks join more messages of a schedule that a group moves with which the network was not built.
-        """
-        return not isinstance(self.orbits, Acting)
+        """Whether a program by orbits is as good as one of all ranks: if there is one."""
+        return self.movable
 
     @property
     def exchanges(self) -> bool:

@@ -23,8 +23,7 @@ from ..analysis.hazards import conflicts, known_conflicts, ordered_by, synchroni
 from ..base import Pass, remark
 from ..ranges import AT_LEAST_1
 from .coalesce_packing import Group, pack, saves_time, without_gaps
-from .orbit_messages import divided_by_depth
-from .orbit_numbering import numbered_for_runs
+from .orbit_numbering import divided_for_runs
 
 __all__ = ["Coalesce", "count_messages", "least_messages"]
 
@@ -82,7 +81,7 @@ class Coalesce(Pass):
         if self.pack not in _PACKS:
             raise error("C0599", f"coalesce packs {', '.join(_PACKS)}, found `{self.pack}`", exit_status=2)
         if isinstance(ir, SymmetricProgram):
-            return numbered_for_runs(divided_by_depth(ir), self.max_count)
+            return divided_for_runs(ir, self.max_count)
         joined = self._coalesced(ir)
         return joined if self.pack == "never" else self._packed(joined)
 

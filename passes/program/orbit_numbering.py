@@ -3,29 +3,54 @@
 Every rank has the whole vector of an allreduce, so the numbers of chunks are free. A message is a set, and needs an
 instruction for each run of consecutive numbers. So the best numbering is the heaviest path through all chunks, as for
 ``renumber``. All counts follow from the messages of rank 0.
+
+Each message may be divided into those that could be sent at different times. Parts need more runs: in a step of Swing
+or Rabenseifner's algorithm, ranks exchange neighbouring chunks that arrived one after the other.
 """
 
 from __future__ import annotations
 
+from fractions import Fraction
 from itertools import pairwise
 
 import attrs
 import numpy as np
 
 from collc.ir.arrays import Array, distinct, lexsort
+from collc.ir.frozen import frozen
 from collc.ir.laid_out import run_counts
 from collc.ir.program import Buffer
 from collc.ir.ragged import group_starts, owners, ranges, starts
 from collc.ir.symmetric_program import SymmetricProgram
 
-from ..analysis.paths import heavy_path
+from ..analysis.paths import heavy_path, weight
 from ..analysis.shared import shared_by_images, shared_with_first
 from ..base import remark
+from .orbit_messages import divided_by_depth
 
-__all__ = ["numbered_for_runs"]
+__all__ = ["divided_for_runs", "numbered_for_runs"]
 
 #: kinds of chunks of all shards up to which all pairs are examined
 _MOST_NODES = 4096
+#: messages are divided if that needs at most this many times as many runs
+_DIVIDED = Fraction(5, 4)
+
+
+def divided_for_runs(program: SymmetricProgram, most: int | None = None) -> SymmetricProgram:
+    """Return the program with its messages divided by depth, and numbered as by :func:`numbered_for_runs`.
+
+    Messages stay whole if their parts would need more than 5/4 of their runs.
+    """
+    divided = divided_by_depth(program)
+    if len(divided.message_start) == len(program.message_start):
+        return numbered_for_runs(program, most)
+    if not _is_free(program):
+        whole, parts = (int(run_counts(one, most).sum()) for one in (program, divided))
+        return divided if parts <= _DIVIDED * whole else program
+    numbering, of_parts = _numbering(program), _numbering(divided)
+    if numbering is not None and (of_parts is None or of_parts.runs > _DIVIDED * numbering.runs):
+        return _numbered(program, numbering, most)
+    return divided if of_parts is None else _numbered(divided, of_parts, most)
 
 
 def numbered_for_runs(
@@ -36,12 +61,20 @@ def numbered_for_runs(
     The program is the same if its chunks have no free numbers, if no better numbering is found, if it saves less than
     1/``share`` of the instructions, or if more than 4,096 kinds of chunks differ in their messages.
     """
-    if program.collective.kind != "allreduce" or program.fixed or program.group.order == 1:
-        return program
-    numbering = _numbering(program)
-    if numbering is None:
-        return program
-    found = attrs.evolve(program, numbering=numbering)
+    numbering = _numbering(program) if _is_free(program) else None
+    return program if numbering is None else _numbered(program, numbering, most, share, by)
+
+
+def _is_free(program: SymmetricProgram) -> bool:
+    """Return whether the chunks of a program may lie in any order."""
+    return program.collective.kind == "allreduce" and not program.fixed and program.group.order > 1
+
+
+def _numbered(
+    program: SymmetricProgram, numbering: _Numbering, most: int | None, share: int | None = None, by: str = "coalesce"
+) -> SymmetricProgram:
+    """Return the program with a numbering if it saves instructions, as :func:`numbered_for_runs` says."""
+    found = attrs.evolve(program, numbering=numbering.places)
     before, after = (int(run_counts(one, most).sum()) for one in (program, found))
     if after >= before or (share is not None and (before - after) * share < before):
         return program
@@ -49,8 +82,16 @@ def numbered_for_runs(
     return found
 
 
-def _numbering(program: SymmetricProgram) -> Array | None:
-    """Return the place of each chunk of the vector; None if too many kinds of them differ, or all are alike."""
+@frozen(eq=False)
+class _Numbering:
+    """The place of each chunk of the vector, and how many runs all messages have with these places."""
+
+    places: Array
+    runs: int
+
+
+def _numbering(program: SymmetricProgram) -> _Numbering | None:
+    """Return the numbering of fewest runs; None if too many kinds of chunks differ, or all are alike."""
     seed, chunks, group = program.seed, program.chunks, program.group
     rows = np.flatnonzero(seed.sends & (seed.src_buffer != Buffer.SCRATCH))
     offset, count = seed.src_offset.astype(np.int64)[rows], seed.count.astype(np.int64)[rows]
@@ -71,7 +112,8 @@ def _numbering(program: SymmetricProgram) -> Array | None:
     count = shared_with_first(group, kinds, message, interval // together * kinds + number[interval % together])
     table = shared_by_images(group, count)
     path = heavy_path(table, np.arange(len(table)))
-    return _places(path, kind, np.tile(np.diff(cuts), program.width))
+    places = _places(path, kind, np.tile(np.diff(cuts), program.width))
+    return _Numbering(places, len(interval) * group.order - weight(table, path))
 
 
 def _kinds(together: int, message: Array, interval: Array) -> Array:

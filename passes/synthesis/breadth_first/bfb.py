@@ -48,6 +48,8 @@ __all__ = ["BFB"]
 Batch = tuple[int, Array, Array, Array, Array, int]  # step, shard, link, lo, hi, parts
 
 _MOST_PARTS = 2**62
+#: transfers up to which parts are rounded to see which schedule is faster
+_MOST_ROUNDED = 1 << 17
 _ALLGATHERS = ("allgather", "reduce-scatter", "allreduce")
 _BROADCASTS = ("broadcast", "reduce")
 
@@ -105,7 +107,7 @@ class BFB(Pass):
 
     template: bool | None = attrs.field(
         default=None,
-        metadata={"help": "on a symmetric network, keep one shard's transfers (default: above 131,072 transfers)"},
+        metadata={"help": "on a symmetric network, keep one shard's transfers (default: above 16,384 transfers)"},
     )
 
     def turned(self, collective: Collective, found: Collective) -> Collective:
@@ -169,7 +171,7 @@ class BFB(Pass):
         if relaxed is not None and (self.chunks is None or self.chunks % relaxed.parts == 0):
             return relaxed
         plain = self._plain(topology, collective)
-        if relaxed is None or self.chunks is None or len(relaxed) > MOST_LISTED:
+        if relaxed is None or self.chunks is None or len(relaxed) > _MOST_ROUNDED:
             return plain
         from collc.ir.costs.cost import cost
 

@@ -95,7 +95,7 @@ class Flow(Pass):
     template: bool | None = attrs.field(
         default=None,
         metadata={
-            "help": "on a symmetric network, keep the transfers of one rank's data (default: above 131,072 transfers)"
+            "help": "on a symmetric network, keep the transfers of one rank's data (default: above 16,384 transfers)"
         },
     )
 

@@ -14,7 +14,6 @@ boxes are alike; every entry needs a sender at the same switch.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from fractions import Fraction
 from itertools import pairwise
 
 import attrs
@@ -22,7 +21,6 @@ import numpy as np
 
 from collc.ir.arrays import Array, lexsort
 from collc.ir.diagnostic import CollcError
-from collc.ir.graph.bottleneck import cut_ratio
 from collc.ir.graph.box_rotation import fabrics, nodes_alike
 from collc.ir.ragged import group_starts
 from collc.ir.schedule import Routes
@@ -117,19 +115,16 @@ def _with_outside(topology: Topology, fabric: Sequence[int], nodes: Array, ranks
 # ---- the packing of a box
 
 
-def fed_seed(
-    topology: Topology, k: int | None = None, more_than_once: bool = False
-) -> tuple[Half, Rotations] | None:  # fmt: skip
+def fed_seed(topology: Topology, k: int | None = None) -> tuple[Half, Rotations] | None:
     """Return trees of the first box's ranks that with their images take as long as the slowest cut, or None.
 
-    Every root has ``k`` trees, by default as few as reach the optimum. If ``more_than_once``, return None if the links
-    to the fabric are the bottleneck.
+    Every root has ``k`` trees, by default as few as reach the optimum.
     """
     box = fed_box(topology)
     if box is None or not topology.is_connected:
         return None
     choice = _choice(box, k)
-    if choice is None or (more_than_once and choice.optimum.one_over_x <= _into(box)):
+    if choice is None:
         return None
     packed = _packed(box, choice)
     if packed is None:
@@ -146,12 +141,6 @@ def fed_seed(
 
 def _supply(box: FedBox) -> list[int]:
     return [1] * box.num_ranks + [box.topology.num_ranks - box.num_ranks]
-
-
-def _into(box: FedBox) -> Fraction:
-    """Return the time that the cut around a box needs, as in :class:`.optimum.Optimum`."""
-    time: Fraction = cut_ratio(box.network, _supply(box), [box.num_ranks])
-    return time
 
 
 def _choice(box: FedBox, k: int | None) -> Choice | None:

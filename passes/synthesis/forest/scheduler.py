@@ -124,7 +124,7 @@ class ForestScheduler(Pass):
 
     template: bool | None = attrs.field(
         default=None,
-        metadata={"help": "on a symmetric network, keep some roots' trees (default: from 131,072 edges)"},
+        metadata={"help": "on a symmetric network, keep some roots' trees (default: from 16,384 edges)"},
     )
 
     def run(self, ir: Problem) -> Forest | SymmetricForest:

@@ -16,12 +16,12 @@ from .inputs import check_inputs
 if TYPE_CHECKING:
     from .scheduler import ForestScheduler
 
-__all__ = ["LEAST_EDGES", "LEAST_FED", "template"]
+__all__ = ["LEAST_EDGES", "template"]
 
 #: edges of all trees of one direction from which on a template replaces them
-LEAST_EDGES = 1 << 17
-#: the same for boxes that data enter more than once, whose trees take long to pack one by one
-LEAST_FED = 1 << 15
+LEAST_EDGES = 1 << 14
+#: the same for clusters with odd boxes, whose boxes can be packed one by one with fewer trees
+_LEAST_ODD = 1 << 17
 #: more edges are rarely written out
 _MANY_EDGES = 1 << 22
 
@@ -29,10 +29,10 @@ _MANY_EDGES = 1 << 22
 def template(scheduler: ForestScheduler, ir: Problem, least: int | None = None) -> SymmetricForest | None:
     """Return the forest of a large network as a template, or None.
 
-    None for small networks (their forests have fewer than ``least`` edges a direction, by default 2^17, or 2^15 if the
-    links inside boxes are the bottleneck), without a symmetry of most ranks, for collectives in which ranks differ, and
-    if the symmetric trees found do not reach the optimum of their number. The option ``template`` of the scheduler
-    permits all networks. Raises what the scheduler does for problems that it cannot schedule.
+    None for small networks (their forests have fewer than ``least`` edges a direction, by default 2^14), without a
+    symmetry of most ranks, for collectives in which ranks differ, and if the symmetric trees found do not reach the
+    optimum of their number. The option ``template`` of the scheduler permits all networks. Raises what the scheduler
+    does for problems that it cannot schedule.
     """
     topology, collective = ir.topology, ir.collective
     if not collective.is_plain or collective.kind not in SYMMETRIC_KINDS or not scheduler.moves_trees:
@@ -45,11 +45,7 @@ def template(scheduler: ForestScheduler, ir: Problem, least: int | None = None) 
     edges = topology.num_ranks * (topology.num_ranks - 1)
     if least is None:
         least = 0 if scheduler.template else None
-    if edges >= (LEAST_EDGES if least is None else least):
-        return _moved(scheduler, ir)
-    if edges >= LEAST_FED and least is None and topology.symmetry is None:
-        return _fed(scheduler, ir, more_than_once=True)
-    return None
+    return _moved(scheduler, ir) if edges >= (LEAST_EDGES if least is None else least) else None
 
 
 def _moved(scheduler: ForestScheduler, ir: Problem) -> SymmetricForest | None:
@@ -90,11 +86,11 @@ def _of_group(scheduler: ForestScheduler, ir: Problem) -> SymmetricForest | None
     return _proven(scheduler, _joined(ir, symmetric(topology, orbits), Regular(topology), False))
 
 
-def _fed(scheduler: ForestScheduler, ir: Problem, more_than_once: bool = False) -> SymmetricForest | None:
+def _fed(scheduler: ForestScheduler, ir: Problem) -> SymmetricForest | None:
     """Return the trees of boxes that are alike, and that data may enter more than once."""
     from .fed_boxes import fed_seed
 
-    found = fed_seed(ir.topology, None if isinstance(scheduler.k, str) else scheduler.k, more_than_once)
+    found = fed_seed(ir.topology, None if isinstance(scheduler.k, str) else scheduler.k)
     return None if found is None else _proven(scheduler, _joined(ir, *found, False))
 
 
@@ -116,7 +112,7 @@ def _odd_seed(topology: Topology, kind: str, template: bool) -> tuple[Half, Symm
     from .odd_trees import odd_seed
 
     edges = topology.num_ranks * (topology.num_ranks - 1)
-    most = _MANY_EDGES if kind == "allreduce" else -1 if template else LEAST_EDGES - 1
+    most = _MANY_EDGES if kind == "allreduce" else -1 if template else _LEAST_ODD - 1
     if edges <= most and cluster(topology) is not None:
         return None
     return odd_seed(topology, both=kind == "allreduce")

@@ -33,7 +33,7 @@ Script = list[tuple[Array, Array]]
 
 
 #: what the option ``template`` says
-TEMPLATE = {"help": "on a torus, keep one shard's transfers and a group (default: above 131,072 transfers)"}
+TEMPLATE = {"help": "on a torus, keep one shard's transfers and a group (default: above 16,384 transfers)"}
 
 
 @attrs.frozen
