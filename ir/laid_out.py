@@ -31,8 +31,10 @@ def laid_out(program: SymmetricProgram, most: int | None = None, by_place: bool 
 
     The first run of a message has its dependencies; those on a message are on its last run. Runs are in the order of
     the sender's places, or (``by_place``) in that of their places in shards: then the runs of one shard are apart, and
-    go to different channels.
+    go to different channels. Messages of a program that ``forwards`` are one run, of any number of chunks.
     """
+    if program.forwards:
+        return program.unfold()
     seed, messages, elements = program.seed, len(program.message_start) - 1, np.arange(program.group.order)[:, None]
     runs = _runs(program, most)
     table = (runs.by_place(program.chunks) if by_place else runs).instructions(program)
@@ -58,6 +60,8 @@ def laid_out(program: SymmetricProgram, most: int | None = None, by_place: bool 
 def run_counts(program: SymmetricProgram, most: int | None = None) -> Array:
     """Return the number of instructions that :func:`laid_out` makes of each message, shape (elements, messages)."""
     messages, order = len(program.message_start) - 1, program.group.order
+    if program.forwards:
+        return np.ones((order, messages), dtype=np.int64)
     at = np.concatenate(_runs(program, most).places(messages))
     return np.bincount(at, minlength=order * messages).reshape(order, messages)
 

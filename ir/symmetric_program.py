@@ -24,7 +24,7 @@ from .arrays import Array, Columnar, Columns, as_column, lexsort
 from .collective import Collective
 from .connections import Connections
 from .frozen import frozen
-from .group import Group
+from .group import Group, Translations
 from .program import Buffer, Program
 from .ragged import owners, starts
 from .shown import clipped, counted, shown
@@ -144,6 +144,11 @@ class SymmetricProgram(Columnar):
     def num_channels(self) -> int:
         """One more than the largest channel number."""
         return self.seed.num_channels
+
+    @property
+    def forwards(self) -> bool:
+        """Whether instructions send on what they receive; then each message is one instruction on all ranks."""
+        return bool((self.seed.sends & self.seed.receives).any())
 
     @property
     def num_blocks(self) -> int:
@@ -267,7 +272,25 @@ class SymmetricProgram(Columnar):
 
     def unfold(self) -> Program:
         """Return the program of all ranks, with an instruction for each of the seed's, not joined and not numbered."""
-        seed, order = self.seed, self.group.order
+        return self._listed(self.group.order)
+
+    def widened(self, width: int) -> SymmetricProgram:
+        """Return the program as that of the first ``width`` ranks, of which others are images by fewer elements.
+
+        So ranks may differ that were images of each other, in their channels for example. The group must be cyclic and
+        have one orbit, ``width`` divides its order, and each message is one instruction.
+        """
+        assert self.width == 1 and isinstance(self.group, Translations) and len(self.group.shape) == 1
+        assert self.group.order % width == 0 and not self.joined.any()
+        seed = self._listed(width)
+        scratch = np.zeros(self.num_ranks, dtype=np.int64)
+        scratch[:width] = self.seed.scratch[0]
+        joined, group = np.tile(self.joined, width), Translations((self.group.order // width,))
+        return attrs.evolve(self, seed=attrs.evolve(seed, scratch=scratch), group=group, joined=joined)
+
+    def _listed(self, order: int) -> Program:
+        """Return the program of the images under the first elements, with an instruction for each of the seed's."""
+        seed = self.seed
         plain = attrs.evolve(self, numbering=[])
         images = [plain.images(element) for element in range(order)]
         columns: Columns = {c: np.concatenate([image[c] for image in images]) for c in images[0]}
@@ -278,7 +301,7 @@ class SymmetricProgram(Columnar):
         rows = elements * size
         last = self.message_start[1:] - 1  # a message is over when its last instruction is
         return Program(
-            seed.collective, seed.chunks, np.tile(seed.scratch[: self.width], order),
+            seed.collective, seed.chunks, np.resize(seed.scratch[: self.width], self.num_ranks),
             block_rank=(elements * self.width + seed.block_rank[None, :]).ravel(),
             block_start=np.append((rows + seed.block_start[None, :-1].astype(np.int64)).ravel(), order * size),
             dep_start=starts(np.tile(seed.num_dependencies, order)),

@@ -112,6 +112,7 @@ def _strayed(before: Level, after: Executable) -> str:
         more = template_strayed(after, before)
         return f"its result sends too much: {more}" if more else ""
     if isinstance(after, SymmetricProgram) and isinstance(before, SymmetricProgram):
+        before = before if after.width == before.width else before.widened(after.width)
         before, after = before.seed, after.seed  # what the first ranks send determines what all send
     elif isinstance(after, SymmetricProgram):
         after = after.unfold()

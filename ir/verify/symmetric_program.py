@@ -29,7 +29,12 @@ from .report import Check, Report
 
 __all__ = ["template_adds_once", "template_strayed", "verify_symmetric_program"]
 
-_OPCODES = (Opcode.SEND, Opcode.RECV, Opcode.COPY, Opcode.RECV_REDUCE_COPY)
+_OPCODES = (
+    Opcode.SEND, Opcode.RECV, Opcode.COPY, Opcode.RECV_REDUCE_COPY,
+    Opcode.RECV_COPY_SEND, Opcode.RECV_REDUCE_SEND, Opcode.RECV_REDUCE_COPY_SEND,
+)  # fmt: skip
+_ALONE = (Opcode.COPY, Opcode.RECV_COPY_SEND, Opcode.RECV_REDUCE_SEND, Opcode.RECV_REDUCE_COPY_SEND)
+_LOCAL = (Opcode.SEND, Opcode.COPY)
 _BLOCK = 1 << 22  # products of the group checked together
 _FEW_PEERS = 2  # peers up to which their products are checked one by one
 
@@ -181,7 +186,7 @@ def _form(program: SymmetricProgram) -> str:
     joined = np.flatnonzero(program.joined)
     alone = (joined == 0) | (seed.block[joined] != seed.block[joined - 1])
     alone |= seed.opcode[joined] != seed.opcode[joined - 1]
-    if alone.any() or (seed.opcode[joined] == Opcode.COPY).any():
+    if alone.any() or np.isin(seed.opcode[joined], _ALONE).any():
         row = int(joined[np.argmax(alone)]) if alone.any() else int(joined[0])
         return f"{seed.place(row)} has no message before it to join"
     if program.joined[seed.dependent].any() or program.joined[seed.deps].any():
@@ -475,22 +480,24 @@ class _Values:
             written = self.atoms.dst[dst[at] : dst[at + 1]]
             if (self.content[read] < 0).any():
                 return f"{_place(program, at)} reads data that no instruction has written"
-            if opcode[at] in (Opcode.SEND, Opcode.COPY):
+            code = Opcode(opcode[at])
+            if code in _LOCAL:
                 value = self.content[read], self.ranks[read]
             else:
                 value = self._moved(*sent.pop(int(partner[at])), int(peer[at]))
-            if opcode[at] == Opcode.SEND:
-                sent[at] = value
-                self._sent.append((*ends[at], value[0]))
-                continue
-            if len(value[0]) != len(written):
-                return f"{_place(program, at)}: the two ends cut the message at other places"
-            if opcode[at] == Opcode.RECV_REDUCE_COPY:
+            if code.reduces:
                 if not np.array_equal(self.content[read], value[0]):
                     return f"{_place(program, at)} adds different chunks"
                 if strict and (self.ranks[read] & value[1]).any():
                     return f"{_place(program, at)} adds a contribution twice"
                 value = value[0], self.ranks[read] | value[1]
+            if code.sends:
+                sent[at] = value
+                self._sent.append((*ends[at], value[0]))
+            if not code.writes_dst:
+                continue
+            if len(value[0]) != len(written):
+                return f"{_place(program, at)}: the two ends cut the message at other places"
             self.content[written], self.ranks[written] = value
         return ""
 

@@ -29,8 +29,9 @@ from .limits import steps
 from .merging import merge
 from .orbit_joining import JoinLimits, Turns, block_steps, in_pairs
 from .orbit_messages import relays
+from .orbit_relays import Forwarding
 from .pairing import Pairs, flows, pair_blocks
-from .relays import most_forwarded, why_not_fused, without_delay
+from .relays import followed, most_forwarded, why_not_fused, without_delay
 from .unfuse import Unfuse
 
 __all__ = ["STRATEGIES", "Fuse"]
@@ -228,7 +229,7 @@ class Fuse(Pass):
         flow = without_delay(ir.batched, turns.times, turns.clashes, relays(ir, turns.clashes))
         messages, prompt = int(ir.batched.receives.sum()), most_forwarded(ir.batched, flow)
         if prompt * _MARGIN > messages:
-            return None
+            return self._forwarded(ir)
         of = f"{prompt} of {messages} messages of {ir.seeds} can be forwarded as they arrive"
         most, blocks = self.max_threadblocks, int(np.diff(ir.batched.rank_blocks).max(initial=0))
         if ir.width == 1 and (most is None or blocks <= most):
@@ -237,9 +238,26 @@ class Fuse(Pass):
         found = {"apart": ir, "few": in_pairs(turns, room)}
         programs = {name: one for name, one in found.items() if one is not None}
         measured = {name: self._measures_of_template(one, room) for name, one in programs.items()}
-        fits = {name: one for name, one in measured.items() if most is None or one.threadblocks <= most}
-        chosen = self._chosen(fits) if fits else None
+        chosen = self._within(measured)
         return chosen and (programs[chosen[0]], f"{chosen[1]}; {of}")
+
+    def _forwarded(self, ir: SymmetricProgram) -> tuple[SymmetricProgram, str] | None:
+        """Return a template in which messages are forwarded as they arrive, and why; None if there is none."""
+        room = JoinLimits(self.max_steps, self.max_channels, self.max_count, self._depth, self.fused)
+        forwarding = Forwarding.of(ir, room, _START, self._unit(ir.seed))
+        if forwarding is None:
+            return None
+        found = {"apart": ir, "flow": forwarding.joined(few=False), "few": forwarding.joined(few=True)}
+        programs = {name: one for name, one in found.items() if one is not None}
+        measured = {name: self._measures_of_template(one, room) for name, one in programs.items()}
+        chosen = self._within(measured)
+        return chosen and (programs[chosen[0]], chosen[1])
+
+    def _within(self, measured: dict[str, _Measures]) -> tuple[str, str] | None:
+        """Return the best of the programs that have few enough threadblocks, and why; None if there is none."""
+        most = self.max_threadblocks
+        fits = {name: one for name, one in measured.items() if most is None or one.threadblocks <= most}
+        return self._chosen(fits) if fits else None
 
     def _measures_of_template(self, ir: SymmetricProgram, room: JoinLimits) -> _Measures:
         length = block_steps(ir, room)
@@ -372,7 +390,7 @@ class Fuse(Pass):
             progress("joining threadblocks, round", turn + 1)
             if self.max_channels is not None and int(pairs.channel.max(initial=0)) >= self.max_channels:
                 return None
-            follow = _follow(ir, flow, pairs)
+            follow = followed(ir, flow, pairs)
             merged = merge(ir, due, lambda: draft.place, draft.clashes, follow, pairs.host, depth)
             if merged is None:
                 return None
@@ -435,15 +453,5 @@ def _is_promising(program: Program, flow: tuple[Array, Array], pairs: Pairs) -> 
     """Return whether pairs reduce the most threadblocks of a rank, or fuse an eighth of the instructions."""
     kept = np.bincount(program.block_rank[pairs.host == np.arange(len(pairs.host))], minlength=program.num_ranks)
     fewer = int(kept.max(initial=0)) < int(np.diff(program.rank_blocks).max(initial=0))
-    fused = int((_follow(program, flow, pairs) >= 0).sum())
+    fused = int((followed(program, flow, pairs) >= 0).sum())
     return fewer or fused * _MARGIN > program.num_instructions
-
-
-def _follow(program: Program, flow: tuple[Array, Array], pairs: Pairs) -> Array:
-    """Return for each receive the first send of its joined block that forwards its data; -1 if there is none."""
-    follow = np.full(program.num_instructions, -1, dtype=np.int64)
-    i, j = flow
-    together = pairs.host[program.block[i]] == pairs.host[program.block[j]]
-    i, j = i[together][::-1], j[together][::-1]  # the first send overwrites later ones
-    follow[i] = j
-    return follow

@@ -72,6 +72,8 @@ class LayOut(Pass):
         if isinstance(ir, Program):
             return ir
         self._require_room(ir)
+        if ir.forwards:
+            return laid_out(ir)  # its dependencies are those of the template, pruned there
         found = laid_out(ir, self.max_count, by_place=self._divides(ir))
         found = without_implied(synchronize(found, _order(ir, self.max_count)))
         if self._fits(found):

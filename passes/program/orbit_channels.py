@@ -19,7 +19,7 @@ from .limits import PARTS
 from .orbit_messages import in_parts, message_conflicts, message_order, waiting_for
 from .spreading import free_channels, least_loaded
 
-__all__ = ["Room", "spread_over_channels"]
+__all__ = ["Room", "on_channels", "spread_over_channels"]
 
 _ROUNDS = 16
 _SENDING, _RECEIVING, _LOCAL = 0, 1, 2
@@ -59,6 +59,16 @@ def spread_over_channels(program: SymmetricProgram, room: Room) -> SymmetricProg
             return found.program(parted)
         number = more
     return None
+
+
+def on_channels(program: SymmetricProgram, number: int, room: Room) -> SymmetricProgram | None:
+    """Return the program with the messages from a rank to another on ``number`` channels, in the order of an execution.
+
+    None if these are more channels or blocks than a runtime has, or if messages arrive in another order.
+    """
+    messages = _Messages.of(program, room).by_ranks(program.num_ranks)
+    found = messages.spread(np.full(len(messages.carries), number))
+    return None if found.limits_exceeded(room) or not found.in_order else found.program(program)
 
 
 @frozen(eq=False)
@@ -116,6 +126,23 @@ class _Messages:
             runs if program.collective.kind == "alltoall" else np.ones(len(kind), dtype=np.int64), conflicts,
         )  # fmt: skip
 
+    def by_ranks(self, ranks: int) -> _Messages:
+        """Return the messages with one connection from a rank to another, in the order of an execution."""
+        _, first, pair = np.unique(self.src * ranks + self.to, return_index=True, return_inverse=True)
+        link = np.append(pair, 0)[self.link]
+        leaving = np.flatnonzero(self.kind == _SENDING)
+        leaving = leaving[lexsort((self.order[leaving], link[leaving]))]
+        by_old = lexsort((self.nth[leaving], self.link[leaving]))  # connection by connection, as arrivals are looked up
+        nth = np.zeros(len(self.kind), dtype=np.int64)
+        nth[leaving] = nth_in_group(link[leaving])
+        arriving = np.flatnonzero(self.kind == _RECEIVING)
+        nth[arriving] = nth[leaving][by_old][starts(self.carries)[self.link[arriving]] + self.nth[arriving]]
+        carries = np.bincount(pair, self.carries, len(first)).astype(np.int64)
+        return attrs.evolve(
+            self, src=self.src[first], dst=self.dst[first], to=self.to[first], carries=carries, link=link, nth=nth,
+            sent=leaving,
+        )  # fmt: skip
+
     def spread(self, number: Array) -> _Spread:
         """Return the messages with ``number`` channels for each connection."""
         channels = free_channels(self.src, self.to, number, self.dst)
@@ -160,6 +187,13 @@ class _Spread:
         begin = np.flatnonzero(first_of_group(self.block[self.rows]))
         found: Array = np.add.reduceat(each[:, self.rows], begin, axis=1).max(axis=0)
         return found
+
+    @property
+    def in_order(self) -> bool:
+        """Whether messages arrive in the order in which they are sent."""
+        rows = self.rows[self.messages.kind[self.rows] == _RECEIVING]
+        block, nth = self.block[rows], self.messages.nth[rows]
+        return bool(((block[1:] != block[:-1]) | (nth[1:] > nth[:-1])).all())
 
     def limits_exceeded(self, room: Room) -> bool:
         """Return whether these are more channels or blocks than a runtime has."""

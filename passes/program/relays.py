@@ -9,8 +9,9 @@ from collc.ir.program import Opcode, Program
 from collc.ir.shown import counted
 
 from ..analysis.timing import Times
+from .pairing import Pairs
 
-__all__ = ["most_forwarded", "why_not_fused", "without_delay"]
+__all__ = ["followed", "most_forwarded", "why_not_fused", "without_delay"]
 
 _PARTS = "join or split received messages"
 _AGAIN = "send data again that another send forwards"
@@ -73,6 +74,16 @@ def without_delay(
     delayed = np.zeros(program.num_instructions, dtype=bool)
     delayed[earlier.compress(other & before_sent)] = True
     return i[~delayed[i]], j[~delayed[i]]
+
+
+def followed(program: Program, flow: tuple[Array, Array], pairs: Pairs) -> Array:
+    """Return for each receive the first send of its joined block that forwards its data; -1 if there is none."""
+    follow = np.full(program.num_instructions, -1, dtype=np.int64)
+    i, j = flow
+    together = pairs.host[program.block[i]] == pairs.host[program.block[j]]
+    i, j = i[together][::-1], j[together][::-1]  # the first send overwrites later ones
+    follow[i] = j
+    return follow
 
 
 def most_forwarded(program: Program, flow: tuple[Array, Array]) -> int:

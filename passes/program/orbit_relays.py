@@ -1,0 +1,82 @@
+"""Fuse receives and sends of a template whose ranks forward what arrives, as on rings.
+
+A block that receives and sends has one channel, and data pass all ranks of a ring. So a channel that is the same on all
+ranks would carry all data. But if c ranks are the template, rank r may have the data of shard s on channel s - r modulo
+c: their images have the same channels. That needs a cyclic group whose order c divides.
+"""
+
+from __future__ import annotations
+
+import attrs
+import numpy as np
+
+from collc.ir.group import Translations
+from collc.ir.machine import completes_with
+from collc.ir.symmetric_program import SymmetricProgram
+
+from .assembling import assemble
+from .limits import steps
+from .merging import merge
+from .orbit_channels import Room, on_channels
+from .orbit_joining import JoinLimits, Turns
+from .orbit_messages import relays, without_implied_waits
+from .pairing import pair_blocks
+from .relays import followed, without_delay
+
+__all__ = ["Forwarding"]
+
+
+class Forwarding:
+    """A template of as many ranks as connections have channels, for fusing receives with the sends that forward them.
+
+    Times are those of the model of :mod:`..analysis.timing` with ``alpha`` and ``unit``.
+    """
+
+    def __init__(self, program: SymmetricProgram, limits: JoinLimits, alpha: int, unit: int):
+        self.program, self.limits = program, limits
+        self.turns = Turns.of(program, alpha, unit)
+        clashes = self.turns.clashes
+        self.flow = without_delay(program.batched, self.turns.times, clashes, relays(program, clashes))
+
+    @classmethod
+    def of(cls, program: SymmetricProgram, limits: JoinLimits, alpha: int, unit: int) -> Forwarding | None:
+        """Return the template; None if the group has no such elements, or messages are no runs on all ranks."""
+        group = program.group
+        cyclic = program.width == 1 and isinstance(group, Translations) and len(group.shape) == 1
+        short = limits.count is None or int(program.seed.count.max(initial=0)) <= limits.count
+        if not (cyclic and short and limits.fused) or program.joined.any() or len(program.numbering) or program.fixed:
+            return None
+        found = _channels(program)
+        width = next(n for n in range(found, group.order + 1) if group.order % n == 0)
+        if width > found:
+            room = Room(1, limits.steps, limits.channels, None, limits.count, limits.fused)
+            more = (
+                None if limits.channels is not None and width > limits.channels else on_channels(program, width, room)
+            )
+            if more is None:
+                return None
+            program = more
+        return cls(program.widened(width), limits, alpha, unit)
+
+    def joined(self, few: bool) -> SymmetricProgram | None:
+        """Return the template with blocks joined that forward data, or (``few``) all; None if limits do not allow it."""
+        given, turns, limits = self.program, self.turns, self.limits
+        pairs = pair_blocks(given.batched, self.flow, few, steps(given.seed), limits.steps)
+        if limits.channels is not None and int(pairs.channel.max(initial=0)) >= limits.channels:
+            return None
+        follow = followed(given.batched, self.flow, pairs)
+        merged = merge(
+            given.batched, turns.times.due, lambda: turns.place, turns.clashes, follow, pairs.host, limits.depth
+        )
+        if merged is None:
+            return None
+        seed, _ = assemble(given.seed, merged, pairs)
+        found = attrs.evolve(given, seed=seed, joined=np.zeros(seed.num_instructions, dtype=bool))
+        fits = limits.steps is None or int(steps(seed).max(initial=0)) <= limits.steps
+        return without_implied_waits(found) if fits and completes_with(found.batched, limits.depth) else None
+
+
+def _channels(program: SymmetricProgram) -> int:
+    """Return the most connections from one rank to another."""
+    ends = program.links.src * program.num_ranks + program.links.dst
+    return int(np.unique(ends, return_counts=True)[1].max(initial=1))
