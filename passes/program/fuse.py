@@ -247,11 +247,22 @@ class Fuse(Pass):
         forwarding = Forwarding.of(ir, room, _START, self._unit(ir.seed))
         if forwarding is None:
             return None
-        found = {"apart": ir, "flow": forwarding.joined(few=False), "few": forwarding.joined(few=True)}
-        programs = {name: one for name, one in found.items() if one is not None}
+        flow, few = forwarding.joined(few=False), forwarding.joined(few=True)
+        if flow is None:
+            return None
+        programs = {"apart": ir, "flow": flow} | ({} if few is None else {"few": few})
         measured = {name: self._measures_of_template(one, room) for name, one in programs.items()}
         chosen = self._within(measured)
-        return chosen and (programs[chosen[0]], chosen[1])
+        if chosen is None:
+            return None
+        name, why = chosen
+        gained = len(forwarding.through[0]) - len(forwarding.prompt[0])
+        if gained * _GAIN > forwarding.program.seed.num_instructions:
+            more = forwarding.joined(name == "few", through=True)
+            after = None if more is None else self._measures_of_template(more, room)
+            if more is not None and after is not None and _is_better(after, measured[name]):
+                return more, why
+        return programs[name], why
 
     def _within(self, measured: dict[str, _Measures]) -> tuple[str, str] | None:
         """Return the best of the programs that have few enough threadblocks, and why; None if there is none."""
@@ -301,12 +312,7 @@ class Fuse(Pass):
         others = [one for one in built if one is not None]
         if self.turns:
             return self._shortest([chosen, *others])
-        return next((one for one in others if self._is_better(one, chosen)), chosen)
-
-    def _is_better(self, one: _Joined, other: _Joined) -> bool:
-        """Return whether a program is better than another in something, and worse in nothing."""
-        before, after = other.measures(), one.measures()
-        return after != before and after.is_no_worse(before)
+        return next((one for one in others if _is_better(one.measures(), chosen.measures())), chosen)
 
     def _best(self, candidates: dict[str, _Joined]) -> str:
         """Return the name of the fastest program, or of one with fewer threadblocks that is hardly slower."""
@@ -414,6 +420,11 @@ class Fuse(Pass):
         if deadlock is not None:
             wrong += [int(program.block[w.instruction]) for w in deadlock.cycle or deadlock.waits]
         return sorted(set(wrong))
+
+
+def _is_better(one: _Measures, other: _Measures) -> bool:
+    """Return whether a program is better than another in something, and worse in nothing."""
+    return one != other and one.is_no_worse(other)
 
 
 def _hardly_slower(measured: list[_Measures], margin: int) -> list[int]:

@@ -29,14 +29,17 @@ __all__ = ["Forwarding"]
 class Forwarding:
     """A template of as many ranks as connections have channels, for fusing receives with the sends that forward them.
 
-    Times are those of the model of :mod:`..analysis.timing` with ``alpha`` and ``unit``.
+    ``prompt`` and ``through`` are pairs (receive, send) of :func:`.relays.without_delay`. Times are those of the model
+    of :mod:`..analysis.timing` with ``alpha`` and ``unit``.
     """
 
     def __init__(self, program: SymmetricProgram, limits: JoinLimits, alpha: int, unit: int):
         self.program, self.limits = program, limits
         self.turns = Turns.of(program, alpha, unit)
-        clashes = self.turns.clashes
-        self.flow = without_delay(program.batched, self.turns.times, clashes, relays(program, clashes))
+        batched, times, clashes = program.batched, self.turns.times, self.turns.clashes
+        found = relays(program, clashes)
+        self.prompt = without_delay(batched, times, clashes, found)
+        self.through = without_delay(batched, times, clashes, found, through=True)
 
     @classmethod
     def of(cls, program: SymmetricProgram, limits: JoinLimits, alpha: int, unit: int) -> Forwarding | None:
@@ -58,17 +61,22 @@ class Forwarding:
             program = more
         return cls(program.widened(width), limits, alpha, unit)
 
-    def joined(self, few: bool) -> SymmetricProgram | None:
-        """Return the template with blocks joined that forward data, or (``few``) all; None if limits do not allow it."""
-        given, turns, limits = self.program, self.turns, self.limits
-        pairs = pair_blocks(given.batched, self.flow, few, steps(given.seed), limits.steps)
+    def joined(self, few: bool, through: bool = False) -> SymmetricProgram | None:
+        """Return the template with blocks joined that forward data, or (``few``) all; None if that breaks limits.
+
+        Receives are fused with sends that leave at once, or (``through``) as soon as their block is free. If FIFOs are
+        full on all ranks, none can forward. Where all ranks are listed, one that does not fuse lets all others forward:
+        so the result is None.
+        """
+        given, turns, limits, flow = self.program, self.turns, self.limits, self.through if through else self.prompt
+        pairs = pair_blocks(given.batched, flow, few, steps(given.seed), limits.steps)
         if limits.channels is not None and int(pairs.channel.max(initial=0)) >= limits.channels:
             return None
-        follow = followed(given.batched, self.flow, pairs)
+        follow = followed(given.batched, flow, pairs)
         merged = merge(
             given.batched, turns.times.due, lambda: turns.place, turns.clashes, follow, pairs.host, limits.depth
         )
-        if merged is None:
+        if merged is None or not np.array_equal(merged.follow, follow):
             return None
         seed, _ = assemble(given.seed, merged, pairs)
         found = attrs.evolve(given, seed=seed, joined=np.zeros(seed.num_instructions, dtype=bool))

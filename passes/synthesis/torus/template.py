@@ -8,19 +8,21 @@ the tables of its lines, and by all links of the torus. So the template unfolds 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from functools import cache
 
 import numpy as np
 
 from collc.ir.acting import Acting
-from collc.ir.arrays import Array
+from collc.ir.arrays import Array, distinct
 from collc.ir.group import Group, Mirrored, Translations
+from collc.ir.schedule import Routes
 from collc.ir.symmetric import SYMMETRIC_KINDS, SymmetricSchedule
 
 from .build import Plan, to_schedule
 from .chunks import ExchangedPart, ScatteredPart
 from .lines import Line
-from .routing import GridRouter
+from .routing import GridRouter, Router
 
 __all__ = ["group_of", "template_of"]
 
@@ -50,10 +52,15 @@ def _shape(plan: Plan) -> tuple[int, ...] | None:
     """Return the sizes of the torus of all parts, all scattered or all exchanged; None for others and networks."""
     by, shapes = plan.router, {part.shape for part in plan.parts}
     of_one_kind = len({type(part) for part in plan.parts}) == 1 and all(_in_order(part.place) for part in plan.parts)
-    if not (of_one_kind and len(shapes) == 1 and isinstance(by, GridRouter) and all(by.grid.wraps)):
+    if not of_one_kind or len(shapes) != 1:
         return None
     shape = shapes.pop()
-    return shape if shape == by.grid.shape else None
+    if isinstance(by, GridRouter):
+        return shape if all(by.grid.wraps) and shape == by.grid.shape else None
+    topology = plan.problem.topology
+    one_way = ((topology.dst.astype(np.int64) - topology.src) % topology.num_nodes == 1).all()
+    is_ring = type(by) is Router and shape == (topology.num_ranks,) and one_way
+    return shape if is_ring and all(isinstance(part, ScatteredPart) for part in plan.parts) else None
 
 
 def _in_order(place: Array | None) -> bool:
@@ -153,7 +160,8 @@ def _moves_links(plan: Plan, group: Acting) -> bool:
 
     Shape (ranks, dimensions, directions). A reflection swaps up and down, but not the two links of a dimension of 2.
     """
-    assert isinstance(plan.router, GridRouter), "checked before"
+    if not isinstance(plan.router, GridRouter):
+        return _moves_neighbours(plan, group)
     grid = plan.router.grid
     used = {part.lane % plan.router.lanes for part in plan.parts}
     one_link = (grid.links[0, :, 0] == grid.links[0, :, 1]).any()
@@ -164,3 +172,32 @@ def _moves_links(plan: Plan, group: Acting) -> bool:
     swaps = isinstance(group.group, Mirrored) & (at % 2 == 1) & (np.array(grid.shape) > 2)[None, :]
     seen = np.where(swaps[:, :, None, None], orbit[:, :, ::-1], orbit)
     return bool((seen == seen[:1]).all())
+
+
+def _moves_neighbours(plan: Plan, group: Acting) -> bool:
+    """Return whether parts on a ring one way send over single links, which are images of those out of rank 0."""
+    return isinstance(group.group, Translations) and all(
+        _are_images(plan.router.routes(plan.router.keys(*ends, part.direction, part.lane)), *ends, group)
+        for part in plan.parts
+        if isinstance(part, ScatteredPart)
+        for ends in _exchanged_ends(part)
+    )
+
+
+def _exchanged_ends(part: ScatteredPart) -> Iterator[tuple[Array, Array]]:
+    """Yield the senders and receivers of a part on one ring: of its sends, and of what returns against its line."""
+    (line,) = part.lines
+    sender, shard = np.nonzero(line.to >= 0)
+    src, dst = np.divmod(distinct(sender * np.int64(line.size) + line.to[sender, shard]), line.size)
+    if part.forwards:
+        yield src, dst
+    if part.backwards:
+        yield dst, src
+
+
+def _are_images(routes: Routes, src: Array, dst: Array, group: Acting) -> bool:
+    """Return whether routes are single links, those between ranks equally far apart images of each other."""
+    if (routes.lengths != 1).any():
+        return False
+    apart, orbit = (dst - src) % group.order, group.link_orbit[routes.links]
+    return len(np.unique(np.stack([apart, orbit]), axis=1).T) == len(distinct(apart))

@@ -1,0 +1,232 @@
+"""Fused messages of a template: rings on a few ranks, of which all others are images."""
+
+from __future__ import annotations
+
+import attrs
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from sampling import examples
+from template_programs import instructions_of, network, template
+
+import collc
+from collc.ir.group import Translations
+from collc.ir.laid_out import laid_out, run_counts
+from collc.ir.opcodes import Opcode
+from collc.ir.program import BLOCK_COLUMNS, Program
+from collc.ir.symmetric_program import SymmetricProgram
+from collc.ir.text.parser import parse_ir
+from collc.ir.text.printer import print_ir
+from collc.ir.verify import verify
+from collc.passes.program.fuse import Fuse
+from collc.passes.program.lay_out import LayOut
+from collc.passes.program.limits import steps
+from collc.passes.program.orbit_channels import Room, on_channels
+from collc.passes.program.orbit_joining import JoinLimits
+from collc.passes.program.orbit_relays import Forwarding
+from collc.passes.program.prune import PruneDependencies
+from collc.passes.program.scratch import ReuseScratch
+from collc.passes.program.threadblocks import BalanceThreadblocks
+
+KINDS = ("allgather", "reduce-scatter", "allreduce")
+SPEC = """
+topology pod = {network} with {{ bandwidth: 25 Gbps, latency: 10 us }};
+collective grads = {kind} on pod {{ size: 1 MiB }};
+schedule grads using {scheduler} {{ template: {template} }};
+"""
+_FREE = Room(1, None, None, None, None, True)
+
+
+def ring(expression: str, kind: str, most: int | None = None) -> SymmetricProgram:
+    """Return the program of rank 0, with blocks of at most ``most`` steps."""
+    found = BalanceThreadblocks(max_steps=most).run(template(network(expression), kind))
+    assert isinstance(found, SymmetricProgram)
+    return found
+
+
+def forwarding(program: SymmetricProgram, most: int | None = None, channels: int | None = None) -> Forwarding | None:
+    return Forwarding.of(program, JoinLimits(most, channels, None, 2, True), 1 << 16, 1 << 16)
+
+
+def fused(program: SymmetricProgram, most: int | None = None) -> SymmetricProgram:
+    found = forwarding(program, most)
+    assert found is not None
+    result = found.joined(few=False)
+    assert result is not None
+    return result
+
+
+@settings(max_examples=examples(40), deadline=None)
+@given(
+    name=st.sampled_from(["uniring", "biring"]), size=st.integers(3, 16), kind=st.sampled_from(KINDS),
+    most=st.sampled_from([None, 6, 9, 20]), few=st.booleans(),
+)  # fmt: skip
+def test_rings_are_fused_on_a_few_ranks(name: str, size: int, kind: str, most: int | None, few: bool) -> None:
+    program = ring(f"{name}({size})", kind, most)
+    found = forwarding(program, most)
+    assume(found is not None)
+    assert found is not None and size % found.program.width == 0
+    result = found.joined(few)
+    assume(result is not None)
+    assert isinstance(result, SymmetricProgram) and result.width == found.program.width
+    assert verify(result).ok
+    assert found.through[0].size or not result.forwards
+    listed = LayOut(max_steps=most).run(ReuseScratch().run(PruneDependencies().run(result)))
+    assert isinstance(listed, Program) and verify(listed).ok
+    assert most is None or int(steps(listed).max()) <= most
+    every = Fuse(max_steps=most).run(LayOut().run(program))
+    assert isinstance(every, Program)
+    if not few:
+        assert int(listed.sends.sum()) == int(every.sends.sum())
+
+
+@settings(max_examples=examples(30), deadline=None)
+@given(size=st.integers(2, 16), kind=st.sampled_from(KINDS), data=st.data())
+def test_a_template_of_more_ranks_is_the_same_program(size: int, kind: str, data: st.DataObject) -> None:
+    program = template(network(f"uniring({size})"), kind)
+    width = data.draw(st.sampled_from([n for n in range(1, size + 1) if size % n == 0]))
+    wide = program.widened(width)
+    assert (wide.width, wide.group.order) == (width, size // width)
+    assert verify(wide).ok
+    assert instructions_of(wide.unfold()) == instructions_of(program.unfold())
+
+
+@settings(max_examples=examples(30), deadline=None)
+@given(
+    size=st.integers(3, 16), kind=st.sampled_from(KINDS), most=st.sampled_from([4, 7, None]), number=st.integers(1, 6)
+)
+def test_messages_are_on_as_many_channels_as_asked(size: int, kind: str, most: int | None, number: int) -> None:
+    program = ring(f"uniring({size})", kind, most)
+    found = on_channels(program, number, _FREE)
+    assert found is not None and verify(found).ok
+    assert found.seed.num_channels == min(number, int(program.batched.sends.sum()))
+    sent = np.bincount(found.seed.channel[found.seed.block], found.seed.sends * found.seed.count)
+    assert sent.max() - sent.min() <= int(found.seed.count.max())
+    room = Room(1, None, number - 1, None, None, True)
+    assert on_channels(program, number, room) is None or found.seed.num_channels < number
+
+
+def test_channels_divide_the_order_of_the_group() -> None:
+    """Blocks of 10 steps need 4 channels on 14 ranks; 7 divide 14."""
+    program = ring("uniring(14)", "allreduce", 10)
+    assert program.seed.num_channels == 4
+    found = forwarding(program, 10)
+    assert found is not None
+    assert (found.program.width, found.program.seed.num_channels) == (7, 7)
+    assert forwarding(program, 10, channels=4) is None
+
+
+def test_no_channels_of_a_prime_ring_are_alike() -> None:
+    """What `docs/design-decisions.md` says: on all ranks the channels differ as those of no template."""
+    found = forwarding(ring("uniring(13)", "allreduce", 9), 9)
+    assert found is not None and found.program.width == 13  # all ranks: no element but one moves its channels
+    source = SPEC.format(network="uniring(37)", kind="allreduce", scheduler="ring", template="true")
+    result = collc.compile_source(source, target="msccl-xml")["grads"]
+    assert all(report.ok for report in result.reports)
+    assert not any("executed" in check.detail and "of 37" in check.detail for r in result.reports for check in r.checks)
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize(
+    ("name", "scheduler"), [("uniring(40)", "ring"), ("biring(40)", "ring"), ("uniring(40)", "bfb")]
+)
+@pytest.mark.parametrize("kind", KINDS)
+def test_files_of_rings_are_those_of_all_ranks(name: str, scheduler: str, kind: str) -> None:
+    programs = []
+    for option in ("true", "false"):
+        source = SPEC.format(network=name, kind=kind, scheduler=scheduler, template=option)
+        result = collc.compile_source(source, target="msccl-xml")["grads"]
+        assert all(report.ok for report in result.reports)
+        programs.append(result.program)
+        details = [check.detail for report in result.reports for check in report.checks]
+        assert any("all others by the group abelian" in text for text in details) == (option == "true")
+    one, every = programs
+    assert isinstance(one, Program) and isinstance(every, Program)
+    assert one.fused.any()
+    assert one.num_instructions <= every.num_instructions + 40  # a rank may copy its two halves one by one
+    assert int(one.sends.sum()) == int(every.sends.sum())
+
+
+# ---- planted faults
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_changed_instruction_is_found_in_the_template_and_in_the_file(kind: str) -> None:
+    program = fused(ring("uniring(12)", kind, 9), 9)
+    seed = program.seed
+    assert program.width > 1 and verify(program).ok
+    rows = np.flatnonzero(seed.sends & seed.receives)
+    for row in (int(rows[0]), int(rows[len(rows) // 2]), int(rows[-1])):
+        for column in ("src_offset", "dst_offset"):
+            if not (seed.reads_src if column == "src_offset" else seed.writes_dst)[row]:
+                continue
+            changed = getattr(seed, column).astype(np.int64)
+            changed[row] = (changed[row] + 1) % 12
+            wrong = attrs.evolve(program, seed=attrs.evolve(seed, **{column: changed}))
+            assert not verify(wrong).ok
+            assert not verify(laid_out(wrong)).ok
+
+
+@pytest.mark.quick
+def test_a_changed_channel_is_found() -> None:
+    program = fused(ring("uniring(12)", "allreduce", 9), 9)
+    channel = program.seed.channel.astype(np.int64)
+    first = np.flatnonzero(program.seed.block_rank == 0)
+    channel[first[:2]] = channel[first[:2]][::-1]
+    wrong = attrs.evolve(program, seed=attrs.evolve(program.seed, channel=channel))
+    assert not verify(wrong).ok
+    assert not verify(laid_out(wrong)).ok
+
+
+@pytest.mark.quick
+def test_a_group_that_does_not_keep_channels_is_found() -> None:
+    """With half the ranks of the template, channels would not meet."""
+    program = fused(ring("uniring(12)", "allreduce", 9), 9)
+    width = program.width
+    assert width == 3
+    seed = program.seed
+    kept = np.flatnonzero(seed.block_rank < 1)
+    rows = slice(0, int(seed.block_start[len(kept)]))
+    columns = {
+        c: getattr(seed, c)[rows] for c in ("opcode", "src_buffer", "src_offset", "dst_buffer", "dst_offset", "count")
+    }
+    deps = int(seed.dep_start[rows.stop])
+    less = attrs.evolve(
+        seed, **columns, **{c: getattr(seed, c)[kept] for c in BLOCK_COLUMNS},
+        block_start=seed.block_start[: len(kept) + 1], dep_start=seed.dep_start[: rows.stop + 1], deps=seed.deps[:deps],
+    )  # fmt: skip
+    wrong = attrs.evolve(program, seed=less, group=Translations((12,)), joined=program.joined[rows])
+    assert not verify(wrong).ok
+
+
+@pytest.mark.quick
+def test_a_message_that_is_forwarded_joins_no_other() -> None:
+    program = fused(ring("uniring(12)", "allgather", 9), 9)
+    row = int(np.flatnonzero(program.seed.opcode == Opcode.RECV_COPY_SEND)[1])
+    joined = program.joined.astype(bool)
+    joined[row] = True
+    report = verify(attrs.evolve(program, joined=joined))
+    assert not report.ok and report.failed[0].name == "structure"
+
+
+# ---- what else takes such templates
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_fused_template_is_printed_and_read(kind: str) -> None:
+    program = fused(ring("uniring(12)", kind, 9), 9)
+    again = parse_ir(print_ir(program))
+    assert again == program
+    assert verify(again).ok
+
+
+@pytest.mark.quick
+def test_each_forwarded_message_is_one_instruction_on_every_rank() -> None:
+    program = fused(ring("uniring(8)", "allreduce"))
+    assert program.forwards
+    assert (run_counts(program) == 1).all()
+    assert laid_out(program).num_instructions == program.seed.num_instructions * program.group.order
+    assert not ring("uniring(8)", "allreduce").forwards
