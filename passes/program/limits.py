@@ -5,11 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from collc.ir.arrays import Array
+from collc.ir.laid_out import run_counts
 from collc.ir.program import Opcode, Program
+from collc.ir.symmetric_program import SymmetricProgram
 
 from .unfuse import UNFUSED_STEPS
 
-__all__ = ["PARTS", "steps", "steps_of"]
+__all__ = ["PARTS", "image_steps", "instructions_and_free", "steps", "steps_of"]
 
 
 #: how many instructions each opcode becomes
@@ -33,3 +35,23 @@ def steps_of(opcode: Array, num_dependencies: Array, block: Array, num_blocks: i
     total = np.zeros(num_blocks, dtype=np.int64)
     np.add.at(total, block, each)
     return total
+
+
+def instructions_and_free(program: SymmetricProgram, most: int | None, fused: bool) -> tuple[Array, Array]:
+    """Return how many instructions each message of a template is on each image, and how many dependencies are free.
+
+    Both have the shape (images, messages). Runs have at most ``most`` chunks. Dependencies that are free take no step
+    of their own: one of a message, or one of each of its runs in an all-to-all, whose shards come from many ranks.
+    """
+    runs = run_counts(program, most)
+    runs = runs if fused else runs * PARTS[program.batched.opcode]
+    return runs, runs if program.collective.kind == "alltoall" else np.ones_like(runs)
+
+
+def image_steps(instructions: Array, free: Array, waits: Array, block: Array, num_blocks: int) -> Array:
+    """Return the most steps of each block on any image, by :func:`instructions_and_free`; ``waits`` by message."""
+    each = instructions + np.maximum(waits - free, 0)
+    total = np.zeros((num_blocks, len(each)), dtype=np.int64)
+    np.add.at(total, block, each.T)
+    found: Array = total.max(axis=1, initial=0)
+    return found

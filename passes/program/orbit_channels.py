@@ -8,14 +8,14 @@ import numpy as np
 from collc.ir.arrays import Array, Columns, lexsort
 from collc.ir.editing import take
 from collc.ir.frozen import frozen
-from collc.ir.laid_out import keep_runs, run_counts
+from collc.ir.laid_out import keep_runs
 from collc.ir.machine import partners
 from collc.ir.program import Program
 from collc.ir.ragged import first_of_group, inverse, nth_in_group, ranges, starts
 from collc.ir.symmetric_program import SymmetricProgram
 
 from ..analysis.hazards import needed
-from .limits import PARTS
+from .limits import image_steps, instructions_and_free
 from .orbit_messages import in_parts, message_conflicts, message_order, waiting_for
 from .spreading import free_channels, least_loaded
 
@@ -78,9 +78,8 @@ class _Messages:
 
     By message, ``rank`` is its rank, ``kind`` says whether it is sent, arrives or stays, ``link`` is its connection (0
     for what stays) and ``nth`` its number there, ``peer`` its other rank, ``order`` its position in an execution.
-    ``sent`` are those that leave, by connection. ``runs`` are the instructions of each on every image, shape (images,
-    messages). ``free`` are the dependencies that take no step of their own: one of a message, or one of each of its
-    runs in an all-to-all, whose shards come from many ranks.
+    ``sent`` are those that leave, by connection. ``instructions`` and ``free`` are those of
+    :func:`.limits.instructions_and_free`.
     """
 
     src: Array
@@ -95,7 +94,7 @@ class _Messages:
     count: Array
     order: Array
     sent: Array
-    runs: Array
+    instructions: Array
     free: Array
     conflicts: tuple[Array, Array]
 
@@ -117,13 +116,12 @@ class _Messages:
         partner = partners(batched)
         arriving = kind == _RECEIVING
         nth[arriving] = nth[partner[arriving]]
-        conflicts, runs = message_conflicts(program, order), run_counts(program, room.count)
-        runs = runs if room.fused else runs * PARTS[batched.opcode]
+        instructions, free = instructions_and_free(program, room.count, room.fused)
         return cls(
             links.src[ends], links.dst[ends] % program.width, links.dst[ends],
             np.bincount(link[leaving], minlength=len(links)), batched.rank.astype(np.int64), kind, link, nth,
-            peer[batched.block], batched.count.astype(np.int64), order, leaving, runs,
-            runs if program.collective.kind == "alltoall" else np.ones(len(kind), dtype=np.int64), conflicts,
+            peer[batched.block], batched.count.astype(np.int64), order, leaving, instructions, free,
+            message_conflicts(program, order),
         )  # fmt: skip
 
     def by_ranks(self, ranks: int) -> _Messages:
@@ -182,11 +180,8 @@ class _Spread:
     def steps(self) -> Array:
         """The most steps that each block has on any image; each dependency after the ``free`` ones is one."""
         m = self.messages
-        number = np.bincount(self.waits[0], minlength=len(m.kind))
-        each = m.runs + np.maximum(number - m.free, 0)
-        begin = np.flatnonzero(first_of_group(self.block[self.rows]))
-        found: Array = np.add.reduceat(each[:, self.rows], begin, axis=1).max(axis=0)
-        return found
+        waits = np.bincount(self.waits[0], minlength=len(m.kind))
+        return image_steps(m.instructions, m.free, waits, self.block, int(self.block.max(initial=-1)) + 1)
 
     @property
     def in_order(self) -> bool:

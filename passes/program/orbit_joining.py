@@ -12,7 +12,7 @@ import numpy as np
 from collc.ir.arrays import Array, lexsort
 from collc.ir.editing import join_blocks, take
 from collc.ir.frozen import frozen
-from collc.ir.laid_out import keep_runs, run_counts
+from collc.ir.laid_out import keep_runs
 from collc.ir.machine import completes_with, execute
 from collc.ir.progress import progress
 from collc.ir.ragged import inverse, owners, ranges
@@ -20,7 +20,7 @@ from collc.ir.symmetric_program import SymmetricProgram
 
 from ..analysis.hazards import agree, needed
 from ..analysis.timing import Times, play
-from .limits import PARTS
+from .limits import image_steps, instructions_and_free
 from .merging import merge
 from .orbit_messages import message_conflicts, message_order, waiting_for, without_implied_waits
 from .pairing import Pairs, pair_blocks
@@ -67,14 +67,9 @@ def block_steps(program: SymmetricProgram, limits: JoinLimits) -> Array:
 
     Each dependency of a message after the first is a step, in an all-to-all each after one for every run.
     """
-    batched, runs = program.batched, run_counts(program, limits.count)
-    runs = runs if limits.fused else runs * PARTS[batched.opcode]
-    free = runs if program.collective.kind == "alltoall" else 1
-    each = runs + np.maximum(batched.num_dependencies - free, 0)
-    total = np.zeros((len(each), program.seed.num_blocks), dtype=np.int64)
-    np.add.at(total.T, batched.block, each.T)
-    found: Array = total.max(axis=0, initial=0)
-    return found
+    batched = program.batched
+    instructions, free = instructions_and_free(program, limits.count, limits.fused)
+    return image_steps(instructions, free, batched.num_dependencies, batched.block, batched.num_blocks)
 
 
 def in_pairs(turns: Turns, limits: JoinLimits) -> SymmetricProgram | None:

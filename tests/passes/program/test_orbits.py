@@ -105,14 +105,26 @@ def test_without_a_dependency_that_prune_keeps_the_program_is_refused(topology: 
 
 @pytest.mark.quick
 @pytest.mark.parametrize(("name", "forwards"), [("uniring(8)", True), ("torus(4, 4)", False)])
-def test_fuse_takes_a_template_unless_many_messages_are_forwarded(name: str, forwards: bool) -> None:
+def test_fuse_joins_blocks_of_a_template_if_many_messages_are_forwarded(name: str, forwards: bool) -> None:
     program = divided_by_depth(template(network(name), "allgather"))
-    assert Fuse().works_by_orbits(program) is not forwards
+    assert Fuse().works_by_orbits(program)
     assert not Fuse(strategy="flow").works_by_orbits(program)
     assert Fuse(strategy="apart").works_by_orbits(program)
     with remarks() as texts:
-        assert Fuse().run(program) is program
-    assert ["can be forwarded as they arrive" in text for text in texts] == [True] * (not forwards)
+        found = Fuse().run(program)
+    assert isinstance(found, SymmetricProgram) and found.forwards is forwards and (found is program) is not forwards
+    assert ["can be forwarded as they arrive" in text for text in texts] == [not forwards]
+
+
+@pytest.mark.quick
+def test_fuse_lists_all_ranks_if_sets_of_chunks_are_forwarded() -> None:
+    """In `bucket` on a torus, and on even rings, messages have several chunks, which lie apart on some ranks."""
+    for name, scheduler in (("torus(6, 6)", "bucket"), ("biring(8)", "bfb")):
+        source = SPEC.format(network=name, kind="allreduce", scheduler=scheduler, template="true")
+        result = collc.compile_source(source, target="msccl-xml")["grads"]
+        assert all(report.ok for report in result.reports)
+        assert isinstance(result.program, Program) and (result.program.sends & result.program.receives).any()
+        assert not any("executed 1 of" in check.detail for report in result.reports for check in report.checks)
 
 
 @pytest.mark.quick

@@ -214,9 +214,9 @@ def test_a_group_of_another_order_has_a_flaw(order: int) -> None:
     assert "different numbers of links" in next(Acting(collc.topology("mesh(4, 4)"), Mirrored((4, 4))).flaws())
 
 
-@pytest.mark.parametrize("target", ["msccl-xml", "oneccl-xml", "mscclpp-json", "ir", "chakra"])
+@pytest.mark.parametrize("target", ["ir", "chakra"])
 @pytest.mark.parametrize("scheduler", ["swing", "trivance"])
-def test_files_that_list_all_ranks_keep_their_bytes(target: str, scheduler: str) -> None:
+def test_files_of_schedules_of_all_ranks_keep_their_bytes(target: str, scheduler: str) -> None:
     texts = []
     for keep in ("true", "false"):
         source = f"collective c = allreduce on torus(4, 4); schedule c using {scheduler} {{ template: {keep} }};"
@@ -247,9 +247,10 @@ def test_of_ranks_in_line_no_group_is_asked_on_a_torus(monkeypatch: pytest.Monke
 
 @pytest.mark.quick
 def test_small_schedules_are_listed() -> None:
-    assert isinstance(Swing().run(problem("torus(8, 8)")), Schedule)
-    assert isinstance(Swing().run(problem("torus(16, 16)")), SymmetricSchedule)
-    assert Swing().gives_template(problem("torus(16, 16)")) and not Swing().gives_template(problem("torus(8, 8)"))
+    """Above 16,384 transfers they are templates."""
+    assert isinstance(Swing().run(problem("torus(6, 6)")), Schedule)
+    assert isinstance(Swing().run(problem("torus(8, 8)")), SymmetricSchedule)
+    assert Swing().gives_template(problem("torus(8, 8)")) and not Swing().gives_template(problem("torus(6, 6)"))
 
 
 def test_four_thousand_ranks_have_the_cost_of_their_messages() -> None:
