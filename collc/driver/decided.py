@@ -17,9 +17,10 @@ from collc.ir.symmetric_program import AnyProgram
 from collc.passes.base import Pass
 
 from .bounding import ScheduleCosts
-from .fitting import Fitted, fit
+from .fitting import Fitted
 from .later import Deferred
 from .maker import Maker, program_of
+from .other_ways import fit_in_some_way
 from .pipeline import is_by_hand, plan
 from .plan import Plan
 from .relaying import judged
@@ -72,7 +73,9 @@ def compile_decided(
     if not targets:
         plans[0], rest = plans[0].split()
     try:
-        fitted = [fit(maker, session.first, chain, target) for target, chain in zip(each, plans, strict=True)]
+        fitted = [
+            fit_in_some_way(maker, session.first, chain, target) for target, chain in zip(each, plans, strict=True)
+        ]
     except CollcError as mistake:
         raise maker.culprits.reconsider(mistake) from mistake.__cause__
     return _result(maker, each, fitted, rest)

@@ -17,7 +17,6 @@ from collc.ir.diagnostic import CollcError, Kind
 from collc.ir.frozen import frozen
 from collc.ir.levels import Executable, Level
 from collc.ir.spec import Problem
-from collc.ir.symmetric import SymmetricSchedule
 from collc.passes.knobs import Knob
 
 from ..messages.internal import is_fatal
@@ -34,73 +33,14 @@ Fitted = tuple[Plan, Executable, Emitted | None]
 
 #: numbers tried between one that fits and the next larger one that does not
 _BISECTIONS = 3
-#: transfers up to which passes work on all ranks if the program of one rank exceeds a limit
-_MOST_RELISTED = 1 << 17
 
 
 def fit(maker: Maker, first: Level, chain: Plan, target: Target | None) -> Fitted:
     """Run a plan from ``first`` to the target's files; return the plan that ran, its IR, and the files.
 
-    A scheduler that chooses its number of trees takes another one if its choice exceeds a limit. If a program hangs
-    because connections have too few slots, passes run in their other way (:meth:`~.Pass.unstuck`). If a program of one
-    rank exceeds a limit, passes work on all ranks, whose messages may be other ones. Raises CollcError; if a limit is
-    exceeded, with a hint at the number that fits, if there is one.
+    A scheduler that chooses its number of trees takes another one if its choice exceeds a limit. Raises CollcError; if
+    a limit is exceeded, with a hint at the number that fits, if there is one.
     """
-    try:
-        return _unless_stuck(maker, first, chain, target)
-    except CollcError as mistake:
-        listed = _of_all_ranks(maker, chain, target) if mistake.is_only(Kind.LIMIT) else None
-        if listed is None:
-            raise
-        try:
-            found = _unless_stuck(maker, first, listed, target)
-        except CollcError as again:
-            raise (again if is_fatal(again) else mistake) from None
-        name = target.name if target else "the target"
-        maker.remark(f"passes work on all ranks, because the program of one rank exceeds limits of `{name}`")
-        return found
-
-
-def _of_all_ranks(maker: Maker, chain: Plan, target: Target | None) -> Plan | None:
-    """Return the plan that lists all ranks before its passes; None if it did, or if the schedule is large."""
-    schedule = maker.runner.schedule
-    if target is None or not target.limits.orbits or not isinstance(schedule, SymmetricSchedule):
-        return None
-    if len(schedule) > _MOST_RELISTED:
-        return None
-    return attrs.evolve(chain, passes=tuple(this.of_all_ranks() for this in chain.passes))
-
-
-def _unless_stuck(maker: Maker, first: Level, chain: Plan, target: Target | None) -> Fitted:
-    try:
-        return _within_limits(maker, first, chain, target)
-    except CollcError as mistake:
-        other = _unstuck(chain) if _lacks_slots(mistake) else chain
-        if other is chain:
-            raise
-        try:
-            found = _within_limits(maker, first, other, target)
-        except CollcError as again:
-            raise (again if is_fatal(again) else mistake) from None
-        slots = f"the connections of `{target.name if target else 'the target'}` have too few slots without it"
-        changed = [element_text(new) for old, new in zip(chain.passes, other.passes, strict=True) if old is not new]
-        maker.remark(f"{', '.join(changed)}: {slots}")
-        return found
-
-
-def _lacks_slots(mistake: CollcError) -> bool:
-    return any(d.excess is not None and d.excess.what == "slots" for d in mistake.diagnostics)
-
-
-def _unstuck(chain: Plan) -> Plan:
-    """Return the plan in which no pass that has another way makes ranks wait for each other; itself if none has."""
-    for at, this in enumerate(chain.passes):
-        other = this.unstuck()
-        chain = chain if other is None else chain.replaced(at, other)
-    return chain
-
-
-def _within_limits(maker: Maker, first: Level, chain: Plan, target: Target | None) -> Fitted:
     chooses = isinstance(first, Problem) and bool(chain.passes) and chain.passes[0].chooses_trees
     try:
         return _fitted(maker, first, chain, target, maker.session.settings.hints and not chooses)

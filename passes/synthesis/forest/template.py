@@ -45,11 +45,13 @@ def template(scheduler: ForestScheduler, ir: Problem, least: int | None = None) 
     edges = topology.num_ranks * (topology.num_ranks - 1)
     if least is None:
         least = 0 if scheduler.template else None
-    return _moved(scheduler, ir) if edges >= (LEAST_EDGES if least is None else least) else None
+    if edges < (LEAST_EDGES if least is None else least):
+        return None
+    return _moved(scheduler, ir, odd=edges >= (_LEAST_ODD if least is None else least))
 
 
-def _moved(scheduler: ForestScheduler, ir: Problem) -> SymmetricForest | None:
-    """Return the trees of one rank of each orbit and the group that moves them, or None."""
+def _moved(scheduler: ForestScheduler, ir: Problem, odd: bool) -> SymmetricForest | None:
+    """Return the trees of one rank of each orbit and the group that moves them, or None; ``odd`` boxes may stay."""
     topology = ir.topology
     if topology.symmetry is not None:
         return _of_group(scheduler, ir)
@@ -61,10 +63,10 @@ def _moved(scheduler: ForestScheduler, ir: Problem) -> SymmetricForest | None:
     if found is not None and scheduler.k in ("optimal", "fewest", found[0].parts):
         return _joined(ir, *found, False)
     fed = _fed(scheduler, ir)
-    if fed is not None or found is not None or scheduler.k != "optimal":
+    if fed is not None or found is not None or scheduler.k != "optimal" or not odd:
         return fed
-    odd = _odd_seed(topology, ir.collective.kind, scheduler.template is True)
-    return None if odd is None else _joined(ir, *odd)
+    seed = _odd_seed(topology, ir.collective.kind, scheduler.template is True)
+    return None if seed is None else _joined(ir, *seed)
 
 
 def _joined(ir: Problem, outward: Half, group: Symmetries, whole: bool) -> SymmetricForest:

@@ -18,6 +18,7 @@ from collc.ir.costs.cost import cost
 from collc.ir.diagnostic import CollcError
 from collc.ir.schedule import Forest
 from collc.ir.spec import Problem
+from collc.ir.symmetric_forest import SymmetricForest
 from collc.ir.text import parse_ir, print_ir
 from collc.ir.topology import LinkClass, Topology
 from collc.ir.verify import verify
@@ -29,7 +30,8 @@ GB = 10**9
 
 def grown(net: Topology, kind: str = "allgather", sender: int | None = None, **options: object) -> Forest:
     options.setdefault("unbalanced", True)
-    return ForestScheduler(**options).run(Problem(net, Collective(kind, net.num_ranks, root=sender)))  # type: ignore[arg-type]
+    found = ForestScheduler(**options).run(Problem(net, Collective(kind, net.num_ranks, root=sender)))  # type: ignore[arg-type]
+    return found.unfold() if isinstance(found, SymmetricForest) else found
 
 
 def counted(forest: Forest, inward: bool = False) -> dict[int, Fraction]:

@@ -1,0 +1,82 @@
+"""Other ways to make files of a plan whose program hangs, or exceeds a limit of its target."""
+
+from __future__ import annotations
+
+import attrs
+
+from collc.backends.base import Target
+from collc.ir.diagnostic import CollcError, Kind
+from collc.ir.levels import Level
+from collc.ir.symmetric import SymmetricSchedule
+
+from ..messages.internal import is_fatal
+from ..registry.elements import element_text
+from .fitting import Fitted, fit
+from .maker import Maker
+from .plan import Plan
+
+__all__ = ["fit_in_some_way"]
+
+#: transfers up to which passes work on all ranks if the program of one rank exceeds a limit
+_MOST_RELISTED = 1 << 17
+
+
+def fit_in_some_way(maker: Maker, first: Level, chain: Plan, target: Target | None) -> Fitted:
+    """Return what :func:`.fitting.fit` returns, by other passes if the plan's own do not fit.
+
+    If a program hangs because connections have too few slots, passes run in their other way (:meth:`~.Pass.unstuck`).
+    If a program of one rank exceeds a limit, passes work on all ranks, whose messages may be other ones. Raises what
+    the plan itself does if no way fits.
+    """
+    try:
+        return _unless_stuck(maker, first, chain, target)
+    except CollcError as mistake:
+        listed = _of_all_ranks(maker, chain, target) if mistake.is_only(Kind.LIMIT) else None
+        if listed is None:
+            raise
+        try:
+            found = _unless_stuck(maker, first, listed, target)
+        except CollcError as again:
+            raise (again if is_fatal(again) else mistake) from None
+        name = target.name if target else "the target"
+        maker.remark(f"passes work on all ranks, because the program of one rank exceeds limits of `{name}`")
+        return found
+
+
+def _of_all_ranks(maker: Maker, chain: Plan, target: Target | None) -> Plan | None:
+    """Return the plan that lists all ranks before its passes; None if it did, or if the schedule is large."""
+    schedule = maker.runner.schedule
+    if target is None or not target.limits.orbits or not isinstance(schedule, SymmetricSchedule):
+        return None
+    if len(schedule) > _MOST_RELISTED:
+        return None
+    return attrs.evolve(chain, passes=tuple(this.of_all_ranks() for this in chain.passes))
+
+
+def _unless_stuck(maker: Maker, first: Level, chain: Plan, target: Target | None) -> Fitted:
+    try:
+        return fit(maker, first, chain, target)
+    except CollcError as mistake:
+        other = _unstuck(chain) if _lacks_slots(mistake) else chain
+        if other is chain:
+            raise
+        try:
+            found = fit(maker, first, other, target)
+        except CollcError as again:
+            raise (again if is_fatal(again) else mistake) from None
+        slots = f"the connections of `{target.name if target else 'the target'}` have too few slots without it"
+        changed = [element_text(new) for old, new in zip(chain.passes, other.passes, strict=True) if old is not new]
+        maker.remark(f"{', '.join(changed)}: {slots}")
+        return found
+
+
+def _lacks_slots(mistake: CollcError) -> bool:
+    return any(d.excess is not None and d.excess.what == "slots" for d in mistake.diagnostics)
+
+
+def _unstuck(chain: Plan) -> Plan:
+    """Return the plan in which no pass that has another way makes ranks wait for each other; itself if none has."""
+    for at, this in enumerate(chain.passes):
+        other = this.unstuck()
+        chain = chain if other is None else chain.replaced(at, other)
+    return chain
