@@ -440,6 +440,7 @@ class _Values:
         self.reduces = program.collective.reduces
         self.ranks = np.zeros((self.atoms.total, program.num_ranks if self.reduces else 1), dtype=bool)
         self._sent: list[tuple[int, int, Array]] = []
+        self._origins = dict[int, Array]()  # by element, the rank whose image each rank is
         self._begin()
 
     def sent_runs(self) -> tuple[Array, Array, Array, Array]:
@@ -508,8 +509,9 @@ class _Values:
         moved = program.moved_shards(element, content // per_shard) * per_shard + content % per_shard
         if not self.reduces:
             return moved, ranks
-        image = program.moved(element, np.arange(program.num_ranks))
-        return moved, ranks.take(inverse(image), axis=1)  # a tenth of the time of an assignment to columns
+        if element not in self._origins:
+            self._origins[element] = inverse(program.moved(element, np.arange(program.num_ranks)))
+        return moved, ranks.take(self._origins[element], axis=1)  # a tenth of the time of an assignment to columns
 
     def missing(self) -> str:
         """Return what a rank of the seed lacks at the end; "" if nothing."""

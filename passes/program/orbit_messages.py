@@ -66,6 +66,11 @@ def relays(program: SymmetricProgram, clashes: tuple[Array, Array]) -> tuple[Arr
     forwards = batched.sends[later] & batched.receives[earlier]
     forwards &= np.bincount(later, minlength=batched.num_instructions)[later] == 1
     arrival, send = earlier[forwards], later[forwards]
+    if not program.joined.any():  # a message is an instruction
+        seed = program.seed
+        same = (seed.dst_buffer[arrival] == seed.src_buffer[send]) & (seed.dst_offset[arrival] == seed.src_offset[send])
+        same &= seed.count[arrival] == seed.count[send]
+        return arrival[same], send[same]
     whole = [
         np.array_equal(_chunks(program, "dst", i), _chunks(program, "src", j))
         for i, j in zip(arrival.tolist(), send.tolist(), strict=True)
