@@ -228,9 +228,11 @@ class Fuse(Pass):
         turns = Turns.of(ir, _START, self._unit(ir.seed))
         flow = without_delay(ir.batched, turns.times, turns.clashes, relays(ir, turns.clashes))
         messages, prompt = int(ir.batched.receives.sum()), most_forwarded(ir.batched, flow)
-        if prompt * _MARGIN > messages:
+        if prompt * _MARGIN > messages and not ir.fixed:
             return self._forwarded(ir)
         of = f"{prompt} of {messages} messages of {ir.seeds} can be forwarded as they arrive"
+        if ir.fixed:  # whole vectors do not fit into FIFOs: blocks that receive and send would wait for each other
+            of = "ranks exchange whole vectors"
         most, blocks = self.max_threadblocks, int(np.diff(ir.batched.rank_blocks).max(initial=0))
         if ir.width == 1 and (most is None or blocks <= most):
             return ir, f"fuse: strategy apart, because {of}"

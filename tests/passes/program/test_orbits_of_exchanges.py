@@ -41,7 +41,7 @@ EXCHANGES = (
 )
 #: schedules whose ranks forward many messages as they arrive: `fuse` lists all ranks, where a runtime has fused
 #: instructions
-FORWARDED = (("swing", "variant: latency, "), ("recursive-doubling", ""), ("bucket", ""))
+FORWARDED = (("bucket", ""),)
 
 
 def compiled(exchange: tuple[str, str, str, str], template_option: bool, target: str) -> collc.CollectiveResult:
@@ -120,6 +120,25 @@ def test_messages_of_a_torus_are_divided_and_those_of_an_exchange_are_not(monkey
     (whole, parts, found), (_, of_torus, found_of_torus) = seen
     assert found == whole < parts
     assert found_of_torus == of_torus
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("target", ["msccl-xml", "mscclpp-json"])
+@pytest.mark.parametrize(
+    "exchange",
+    [
+        ("hypercube(3)", "allreduce", "recursive-doubling", ""),
+        ("torus(4, 4)", "allreduce", "swing", "variant: latency, "),
+        ("torus(9, 3)", "allreduce", "trivance", "variant: latency, "),
+    ],
+    ids=lambda e: e[2],
+)
+def test_whole_vectors_are_fused_on_no_rank(exchange: tuple[str, str, str, str], target: str) -> None:
+    """So `fuse` needs no program of all ranks: on all ranks it fuses none either."""
+    for template_option in (True, False):
+        program = compiled(exchange, template_option, target).program
+        assert isinstance(program, Program)
+        assert not (program.sends & program.receives).any()
 
 
 # ---- if the program of one rank does not fit
