@@ -11,23 +11,36 @@ from sampling import examples
 from template_programs import instructions_of, network, template
 
 import collc
+from collc.ir.collective import Collective
 from collc.ir.group import Translations
 from collc.ir.laid_out import laid_out, run_counts
 from collc.ir.opcodes import Opcode
 from collc.ir.program import BLOCK_COLUMNS, Program
+from collc.ir.spec import Problem
+from collc.ir.symmetric import SymmetricSchedule
 from collc.ir.symmetric_program import SymmetricProgram
 from collc.ir.text.parser import parse_ir
 from collc.ir.text.printer import print_ir
 from collc.ir.verify import verify
+from collc.passes.base import Pass
+from collc.passes.lowering.template import lower_template
+from collc.passes.program.coalesce import Coalesce
 from collc.passes.program.fuse import Fuse
 from collc.passes.program.lay_out import LayOut
 from collc.passes.program.limits import steps
+from collc.passes.program.merging import merge
 from collc.passes.program.orbit_channels import Room, on_channels
-from collc.passes.program.orbit_joining import JoinLimits
+from collc.passes.program.orbit_joining import JoinLimits, Turns
+from collc.passes.program.orbit_messages import relays
 from collc.passes.program.orbit_relays import Forwarding
+from collc.passes.program.pairing import pair_blocks
 from collc.passes.program.prune import PruneDependencies
+from collc.passes.program.relays import followed, without_delay
 from collc.passes.program.scratch import ReuseScratch
 from collc.passes.program.threadblocks import BalanceThreadblocks
+from collc.passes.schedule.discretize import Discretize
+from collc.passes.synthesis.breadth_first.bfb import BFB
+from collc.passes.synthesis.torus.bucket import Bucket
 
 KINDS = ("allgather", "reduce-scatter", "allreduce")
 SPEC = """
@@ -230,3 +243,34 @@ def test_each_forwarded_message_is_one_instruction_on_every_rank() -> None:
     assert (run_counts(program) == 1).all()
     assert laid_out(program).num_instructions == program.seed.num_instructions * program.group.order
     assert not ring("uniring(8)", "allreduce").forwards
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("kind", ["allgather", "allreduce"])
+@pytest.mark.parametrize(
+    ("name", "scheduler"),
+    [
+        ("torus(6, 6)", Bucket(template=True)), ("torus(4, 4, 4)", Bucket(template=True)),
+        ("biring(8)", BFB(template=True)),
+    ],
+    ids=["torus", "torus of 3 dimensions", "even ring"],
+)  # fmt: skip
+def test_if_all_ranks_forward_messages_as_long_as_fifos_none_can(name: str, scheduler: Pass, kind: str) -> None:
+    """What `docs/design-decisions.md` says: of all ranks listed, one that does not fuse lets the others forward."""
+    topology = network(name)
+    steps_of_one = Discretize(templates=True).run(
+        scheduler.run(Problem(topology, Collective(kind, topology.num_ranks)))
+    )
+    assert isinstance(steps_of_one, SymmetricSchedule)
+    lowered = lower_template(steps_of_one)
+    assert lowered is not None
+    program = Coalesce().run(lowered)
+    assert isinstance(program, SymmetricProgram)
+    turns = Turns.of(program, 1 << 16, 1 << 16)
+    batched, clashes = program.batched, turns.clashes
+    flow = without_delay(batched, turns.times, clashes, relays(program, clashes))
+    pairs = pair_blocks(batched, flow, False, np.zeros(batched.num_blocks, dtype=np.int64))
+    follow = followed(batched, flow, pairs)
+    assert (follow >= 0).any() and int(batched.count[batched.sends].max()) >= 2
+    merged = merge(batched, turns.times.due, lambda: turns.place, clashes, follow, pairs.host, depth=2)
+    assert merged is not None and (merged.follow < 0).all()
