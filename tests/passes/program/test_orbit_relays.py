@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from sampling import examples
-from template_programs import instructions_of, network, template
+from template_programs import cayley_networks, instructions_of, network, template
 
 import collc
 from collc.ir.collective import Collective
@@ -21,6 +21,7 @@ from collc.ir.symmetric import SymmetricSchedule
 from collc.ir.symmetric_program import SymmetricProgram
 from collc.ir.text.parser import parse_ir
 from collc.ir.text.printer import print_ir
+from collc.ir.topology import Topology
 from collc.ir.verify import verify
 from collc.passes.base import Pass
 from collc.passes.lowering.template import lower_template
@@ -31,7 +32,7 @@ from collc.passes.program.limits import steps
 from collc.passes.program.merging import merge
 from collc.passes.program.orbit_channels import Room, on_channels
 from collc.passes.program.orbit_joining import JoinLimits, Turns
-from collc.passes.program.orbit_messages import relays
+from collc.passes.program.orbit_messages import _chunks, divided_by_depth, message_conflicts, message_order, relays
 from collc.passes.program.orbit_relays import Forwarding
 from collc.passes.program.pairing import pair_blocks
 from collc.passes.program.prune import PruneDependencies
@@ -118,6 +119,50 @@ def test_messages_are_on_as_many_channels_as_asked(size: int, kind: str, most: i
     assert sent.max() - sent.min() <= int(found.seed.count.max())
     room = Room(1, None, number - 1, None, None, True)
     assert on_channels(program, number, room) is None or found.seed.num_channels < number
+
+
+@settings(max_examples=examples(40), deadline=None)
+@given(topology=cayley_networks(), kind=st.sampled_from(KINDS), most=st.sampled_from([3, 5]), number=st.integers(1, 4))
+def test_channels_of_any_network_are_merged_or_not_at_all(
+    topology: Topology, kind: str, most: int, number: int
+) -> None:
+    program = BalanceThreadblocks(max_steps=most).run(divided_by_depth(template(topology, kind)))
+    if isinstance(program, SymmetricProgram):
+        found = on_channels(program, number, _FREE)
+        assert found is None or verify(found).ok
+
+
+@settings(max_examples=examples(40), deadline=None)
+@given(topology=cayley_networks(), kind=st.sampled_from(KINDS))
+def test_messages_that_are_forwarded_are_known_by_their_chunks(topology: Topology, kind: str) -> None:
+    program = divided_by_depth(template(topology, kind))
+    assume(not program.joined.any())
+    clashes = message_conflicts(program, message_order(program))
+    arrival, send = relays(program, clashes)
+    for a, b in zip(*clashes, strict=True):
+        if program.seed.sends[a] and program.seed.receives[b] and (clashes[0] == a).sum() == 1:
+            same = np.array_equal(_chunks(program, "dst", int(b)), _chunks(program, "src", int(a)))
+            assert same == bool(((arrival == b) & (send == a)).any())
+
+
+@pytest.mark.quick
+def test_part_of_an_arrival_is_no_relay() -> None:
+    """On an even ring, half of the data go on at the last step."""
+    program = divided_by_depth(template(network("biring(8)"), "allgather"))
+    clashes = message_conflicts(program, message_order(program))
+    arrival, send = relays(program, clashes)
+    assert (program.batched.count[arrival] == program.batched.count[send]).all()
+    later, earlier = clashes
+    forwards = program.batched.sends[later] & program.batched.receives[earlier]
+    assert (program.batched.count[later[forwards]] != program.batched.count[earlier[forwards]]).any()
+
+
+@pytest.mark.quick
+def test_a_template_in_which_not_all_can_fuse_is_none() -> None:
+    """Its messages of two chunks fill the FIFOs of all ranks at once."""
+    found = forwarding(divided_by_depth(template(network("biring(40)"), "reduce-scatter")))
+    assert found is not None and len(found.prompt[0])
+    assert found.joined(few=False) is None and found.joined(few=True, through=True) is None
 
 
 def test_channels_divide_the_order_of_the_group() -> None:

@@ -175,4 +175,5 @@ def test_the_first_mistake_is_said_if_all_ranks_do_not_fit_either(monkeypatch: p
     with pytest.raises(collc.CollcError) as caught:
         compiled(("torus(8, 8)", "allgather", "bfb", ""), True, "msccl-xml{threadblocks=3, channels=1}")
     assert [d.code for d in caught.value.diagnostics] == ["C0509"]
+    assert "rank 0 would need at least 4 threadblocks" in str(caught.value)  # as `lay-out` says
     assert tried[0] and not tried[-1]

@@ -261,3 +261,28 @@ def test_four_thousand_ranks_have_the_cost_of_their_messages() -> None:
     assert messages is not None and cost(found).time_per_byte == messages.time_per_byte
     with pytest.raises(CollcError, match="can be listed"):
         found.unfold()
+
+
+ONE_WAY = """
+topology net {{
+  rank r[6];
+  for i in 0..6 {{
+    link r[i] -> r[(i + 1) mod 6] : 1 GB/s;
+{more}  }}
+}}
+collective c = {kind} on net;
+schedule c using ring {{ template: {keep} }};
+"""
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("kind", ["allgather", "reduce-scatter", "allreduce"])
+@pytest.mark.parametrize("more", ["", "    link r[i] -> r[(i + 1) mod 6] : 1 GB/s;\n"])
+def test_rings_one_way_are_templates_unless_their_routes_differ(kind: str, more: str) -> None:
+    """Of parallel links, a route takes one by the number of its end."""
+    found = []
+    for keep in ("true", "false"):
+        schedule = collc.compile_source(ONE_WAY.format(kind=kind, keep=keep, more=more))["c"].schedule
+        assert isinstance(schedule, SymmetricSchedule) == (keep == "true" and not more)
+        found.append(schedule.unfold() if isinstance(schedule, SymmetricSchedule) else schedule)
+    assert found[0] == found[1]
