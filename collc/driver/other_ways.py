@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import attrs
 
 from collc.backends.base import Target
@@ -34,13 +36,18 @@ def fit_in_some_way(maker: Maker, first: Level, chain: Plan, target: Target | No
         listed = _of_all_ranks(maker, chain, target) if mistake.is_only(Kind.LIMIT) else None
         if listed is None:
             raise
-        try:
-            found = _unless_stuck(maker, first, listed, target)
-        except CollcError as again:
-            raise (again if is_fatal(again) else mistake) from None
+        found = _instead_of(mistake, lambda: _unless_stuck(maker, first, listed, target))
         name = target.name if target else "the target"
         maker.remark(f"passes work on all ranks, because the program of one rank exceeds limits of `{name}`")
         return found
+
+
+def _instead_of(mistake: CollcError, work: Callable[[], Fitted]) -> Fitted:
+    """Return what ``work`` returns; raise ``mistake`` if it fails, unless its own error is fatal."""
+    try:
+        return work()
+    except CollcError as again:
+        raise (again if is_fatal(again) else mistake) from None
 
 
 def _of_all_ranks(maker: Maker, chain: Plan, target: Target | None) -> Plan | None:
@@ -60,10 +67,7 @@ def _unless_stuck(maker: Maker, first: Level, chain: Plan, target: Target | None
         other = _unstuck(chain) if _lacks_slots(mistake) else chain
         if other is chain:
             raise
-        try:
-            found = fit(maker, first, other, target)
-        except CollcError as again:
-            raise (again if is_fatal(again) else mistake) from None
+        found = _instead_of(mistake, lambda: fit(maker, first, other, target))
         slots = f"the connections of `{target.name if target else 'the target'}` have too few slots without it"
         changed = [element_text(new) for old, new in zip(chain.passes, other.passes, strict=True) if old is not new]
         maker.remark(f"{', '.join(changed)}: {slots}")

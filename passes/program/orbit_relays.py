@@ -43,7 +43,7 @@ class Forwarding:
 
     @classmethod
     def of(cls, program: SymmetricProgram, limits: JoinLimits, alpha: int, unit: int) -> Forwarding | None:
-        """Return the template; None if the group has no such elements, or messages are no runs on all ranks."""
+        """Return the template; None if only all ranks together have such channels, or messages are no runs on all."""
         group = program.group
         cyclic = program.width == 1 and isinstance(group, Translations) and len(group.shape) == 1
         short = limits.count is None or int(program.seed.count.max(initial=0)) <= limits.count
@@ -51,22 +51,18 @@ class Forwarding:
             return None
         found = _channels(program)
         width = next(n for n in range(found, group.order + 1) if group.order % n == 0)
-        if width > found:
-            room = Room(1, limits.steps, limits.channels, None, limits.count, limits.fused)
-            more = (
-                None if limits.channels is not None and width > limits.channels else on_channels(program, width, room)
-            )
-            if more is None:
-                return None
-            program = more
-        return cls(program.widened(width), limits, alpha, unit)
+        if width == group.order:
+            return None
+        room = Room(1, limits.steps, limits.channels, None, limits.count, limits.fused)
+        spread = program if width == found else on_channels(program, width, room)
+        return None if spread is None else cls(spread.widened(width), limits, alpha, unit)
 
     def joined(self, few: bool, through: bool = False) -> SymmetricProgram | None:
         """Return the template with blocks joined that forward data, or (``few``) all; None if that breaks limits.
 
         Receives are fused with sends that leave at once, or (``through``) as soon as their block is free. If FIFOs are
-        full on all ranks, none can forward. Where all ranks are listed, one that does not fuse lets all others forward:
-        so the result is None.
+        full on all ranks, none can forward, and the result is None: in a program of all ranks, one that does not fuse
+        lets the others forward.
         """
         given, turns, limits, flow = self.program, self.turns, self.limits, self.through if through else self.prompt
         pairs = pair_blocks(given.batched, flow, few, steps(given.seed), limits.steps)
