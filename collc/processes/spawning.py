@@ -1,23 +1,31 @@
-"""Processes that no interrupt from the terminal ends while they start."""
+"""Processes that no signal leaves half started."""
 
 from __future__ import annotations
 
 import contextlib
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
 from multiprocessing.context import SpawnContext, SpawnProcess
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
-__all__ = ["Spawning", "ignore_interrupts"]
+__all__ = ["Pool", "Spawning", "ignore_interrupts"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
+#: after a signal that a program handles, its stack unwinds and ends the processes
+_HANDLED = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 
 
-class _Held(SpawnProcess):
-    """A process that inherits held interrupts from the thread that starts it."""
+class Pool(ProcessPoolExecutor):
+    """Processes that start at the first calls. A process inherits held interrupts from the thread that starts it."""
 
-    def start(self) -> None:
-        with _interrupts_held():
-            super().start()
+    def submit(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        """Return the future result of a call. A signal waits until its process and the pool's thread have started,
+        because an executor with a thread that has not started cannot shut down."""
+        with _signals_held():
+            return super().submit(function, *args, **kwargs)
 
 
 class Spawning(SpawnContext):
@@ -31,7 +39,7 @@ class Spawning(SpawnContext):
     # Any: the arguments of a process
     def Process(self, *args: Any, **kwargs: Any) -> SpawnProcess:  # type: ignore[override]
         """Return a process that has not started."""
-        self._spawned.append(_Held(*args, **kwargs))
+        self._spawned.append(SpawnProcess(*args, **kwargs))
         return self._spawned[-1]
 
     def terminate(self) -> None:
@@ -43,28 +51,34 @@ class Spawning(SpawnContext):
 
 
 @contextlib.contextmanager
-def _interrupts_held() -> Iterator[None]:
-    """Hold interrupts from the terminal for the block: one in it comes when it ends.
+def _signals_held() -> Iterator[None]:
+    """Hold signals that this program handles for the block: one in it comes when the block ends.
 
-    What is started inherits the mask of this thread. Another thread of this process may still take the interrupt, and
-    the main thread then handles it wherever it is; so its handler waits too.
+    What is started inherits the mask of this thread, for interrupts from the terminal. Another thread of this process
+    may still take a signal, and the main thread then handles it wherever it is; so the handlers wait too.
     """
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
     held: list[int] = []
-    handler = signal.getsignal(signal.SIGINT) if threading.current_thread() is threading.main_thread() else None
-    if handler is not None:
-        signal.signal(signal.SIGINT, lambda number, _: held.append(number))
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    handlers = _handlers()
+    for number in handlers:
+        signal.signal(number, lambda number, _: held.append(number))
+    masks = hasattr(signal, "pthread_sigmask")
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT}) if masks else set()
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        if handler is not None:
-            signal.signal(signal.SIGINT, handler)
-        if held:
-            signal.raise_signal(held[0])
+        if masks:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        for number in held:
+            signal.raise_signal(number)
+
+
+def _handlers() -> dict[int, Callable[..., Any]]:
+    """Return the handlers of this program; only its main thread can replace them."""
+    if threading.current_thread() is not threading.main_thread():
+        return {}
+    return {number: handler for number in _HANDLED if callable(handler := signal.getsignal(number))}
 
 
 def ignore_interrupts() -> None:

@@ -145,12 +145,10 @@ def pool(jobs: int) -> Iterator[Executor | None]:
     if jobs <= 1:
         yield None
         return
-    from concurrent.futures import ProcessPoolExecutor
-
-    from .spawning import Spawning
+    from .spawning import Pool, Spawning
 
     processes = Spawning()
-    executor = ProcessPoolExecutor(jobs, mp_context=processes, initializer=_serve)
+    executor = Pool(jobs, mp_context=processes, initializer=_serve)
     try:
         yield executor
         executor.shutdown()

@@ -8,8 +8,11 @@ import time
 
 import pytest
 
+# All imports come first: an interrupt may be lost in an import.
 PROGRAM = """
-import sys, time
+import concurrent.futures.process, time
+import multiprocessing.popen_spawn_posix, multiprocessing.queues, multiprocessing.resource_tracker
+import collc.processes.spawning
 from collc.processes.engines import Processes
 from collc.processes.workers import Work
 
@@ -34,8 +37,35 @@ def test_an_interrupt_while_workers_start_is_silent(seconds: float) -> None:
     time.sleep(seconds)
     os.killpg(running.pid, signal.SIGINT)
     out, err = running.communicate(timeout=60)
-    if seconds:  # before, the import itself is interrupted
-        assert (b"interrupted\n", b"", 0) == (out, err, running.returncode)
+    assert (b"interrupted\n", b"", 0) == (out, err, running.returncode)
+
+
+BETWEEN = """
+import os, signal
+from concurrent.futures import process
+from collc.cli.signals import Signals, Terminated
+from collc.processes.workers import pool
+
+def started(self, start=process._ExecutorManagerThread.start):
+    os.kill(os.getpid(), NUMBER)
+    start(self)
+
+if __name__ == "__main__":
+    process._ExecutorManagerThread.start = started
+    try:
+        with Signals().caught(), pool(2) as processes:
+            processes.submit(abs, 1).result()
+    except Terminated as request:
+        print(request.number)
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_before_the_thread_of_a_pool_starts_is_silent(number: signal.Signals) -> None:
+    command = [sys.executable, "-c", BETWEEN.replace("NUMBER", str(int(number)))]
+    done = subprocess.run(command, capture_output=True, timeout=60, start_new_session=True)
+    assert (f"{int(number)}\n".encode(), b"", 0) == (done.stdout, done.stderr, done.returncode)
 
 
 KILLED = """
