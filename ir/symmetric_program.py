@@ -49,6 +49,9 @@ class SymmetricProgram(Columnar):
     ``fixed`` programs exchange whole vectors: a message has the same place on all ranks. Then offsets are places of the
     vector, and no shard moves. An instruction may have chunks of many shards.
 
+    ``unfused`` says that each fused instruction stands for what replaces it in a runtime without them: a receive into
+    scratch of its block, a copy, a sum and a send (:class:`collc.passes.program.unfuse.Unfuse`).
+
     A program that lists all ranks may have a ``turning``, of which its ranks are images: files then list few ranks. It
     says nothing that the columns do not say, so it is not compared.
     """
@@ -58,9 +61,10 @@ class SymmetricProgram(Columnar):
     joined: Array = attrs.field(converter=as_column)
     numbering: Array = attrs.field(factory=lambda: np.zeros(0, dtype=np.int64), converter=as_column)
     fixed: bool = False
+    unfused: bool = False
     turning: Turning | None = None
 
-    SCALARS = ("seed", "group", "fixed")
+    SCALARS = ("seed", "group", "fixed", "unfused")
     COLUMNS = ("joined", "numbering")
 
     def __repr__(self) -> str:

@@ -278,7 +278,7 @@ class _Parser:
         reader.open(line)
         scheduler, chunks = reader.bare("scheduler"), reader.integer("chunks")
         group = self._symmetry()
-        fixed = reader.at("fixed") and reader.choice("fixed", "yes", "no") == "yes"
+        fixed, unfused = (reader.at(word) and reader.choice(word, "yes", "no") == "yes" for word in ("fixed", "unfused"))
         messages = columns(reader.text, self._table("messages"))["instructions"].astype(np.int64)
         none = np.zeros(0, dtype=np.int64)
         numbering = columns(reader.text, self._table("numbering"))["place"] if reader.at("numbering") else none
@@ -292,7 +292,7 @@ class _Parser:
         scratch[:width] = seed.scratch
         joined = np.ones(seed.num_instructions, dtype=np.int64)
         joined[starts(messages)[:-1]] = 0
-        return SymmetricProgram(attrs.evolve(seed, scratch=scratch), group, joined, numbering, fixed)
+        return SymmetricProgram(attrs.evolve(seed, scratch=scratch), group, joined, numbering, fixed, unfused)
 
     def _one_sided(self, line: Line) -> OneSided:
         from .one_sided import read_one_sided

@@ -178,6 +178,8 @@ def _symmetric_program(program: SymmetricProgram) -> Iterator[str]:
     yield f"  symmetry {quoted(program.group.expression)}"
     if program.fixed:
         yield "  fixed yes"
+    if program.unfused:
+        yield "  unfused yes"
     yield from _integers("messages", (np.diff(program.message_start),))
     if len(program.numbering):
         yield from _integers("numbering", (program.numbering,))

@@ -17,12 +17,14 @@ from collc.ir.ragged import inverse, owners
 from collc.ir.symmetric_program import AnyProgram, SymmetricProgram
 
 from ..analysis.clocks import without_implied
-from ..analysis.hazards import synchronize
+from ..analysis.hazards import sequential_order, synchronize
 from ..base import Pass
 from ..ranges import AT_LEAST_1
 from .limits import steps
 from .orbit_messages import message_order
+from .scratch import ReuseScratch
 from .threadblocks import BalanceThreadblocks
+from .unfuse import unfused
 
 __all__ = ["LayOut"]
 
@@ -34,8 +36,9 @@ class LayOut(Pass):
     Runs have at most ``max-count`` chunks, and depend only on what accesses their own chunks. If a block has more than
     ``max-steps`` steps, or a rank too many threadblocks, the runs of all ranks are distributed as by
     ``balance-threadblocks``: those of pipelined schedules, whose messages a template leaves on one channel, and others
-    whose dependencies are more than those of whole messages, which were counted. A program of all ranks does not
-    change.
+    whose dependencies are more than those of whole messages, which were counted. If `unfuse` worked on the template,
+    each run's fused instructions are replaced, and what blocks receive aside shares scratch as by `reuse-scratch`. A
+    program of all ranks does not change.
     """
 
     name: ClassVar[str] = "lay-out"
@@ -72,18 +75,21 @@ class LayOut(Pass):
         if isinstance(ir, Program):
             return ir
         self._require_room(ir)
-        if ir.forwards:
-            return laid_out(ir)  # its dependencies are those of the template, pruned there
-        found = laid_out(ir, self.max_count, by_place=self._divides(ir))
-        found = without_implied(synchronize(found, _order(ir, self.max_count)))
-        if self._fits(found):
+        if ir.forwards:  # its dependencies are those of the template, pruned there
+            return _replaced(laid_out(ir)) if ir.unfused else laid_out(ir)
+        divides = self._divides(ir)
+        found, order = laid_out(ir, self.max_count, by_place=divides), _order(ir, self.max_count)
+        if ir.unfused and not divides and self._fits(plain := without_implied(unfused(found, order))):
+            return _packed(plain)
+        found = without_implied(synchronize(found, order))
+        if not ir.unfused and not divides and self._fits(found):
             return found
         fit = BalanceThreadblocks(
             1, self.max_threadblocks, self.max_steps, self.max_channels, self.max_count, self.fifo_depth, self.fused
         )
         fitted = fit.run(found)
         assert isinstance(fitted, Program), "a program of all ranks stays one"
-        return without_implied(fitted)
+        return _replaced(fitted) if ir.unfused else without_implied(fitted)
 
     def _divides(self, ir: SymmetricProgram) -> bool:
         """Return whether a block has more runs than steps, so that its messages are distributed again."""
@@ -128,6 +134,17 @@ class LayOut(Pass):
             return False
         joined = (program.send_peer >= 0) & (program.recv_peer >= 0)
         return self.fifo_depth is None or not joined.any() or completes_with(program, self.fifo_depth, 1)
+
+
+def _replaced(program: Program) -> Program:
+    """Return a program of all ranks without fused instructions."""
+    return _packed(without_implied(unfused(program, sequential_order(program))))
+
+
+def _packed(program: Program) -> Program:
+    packed = ReuseScratch().run(program)
+    assert isinstance(packed, Program), "a program of all ranks stays one"
+    return packed
 
 
 def _least_steps(program: SymmetricProgram, runs: Array) -> Array:

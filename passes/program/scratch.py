@@ -33,6 +33,8 @@ class ReuseScratch(Pass):
     finish every use of the old data before any use of the new begins. So the pass adds no dependency and costs no time.
     Placement is first fit, in the order of first use. Scratch is allocated for the largest call, in proportion to its
     chunks.
+
+    A template for a runtime without fused instructions does not change: `lay-out` adds scratch, and then does the same.
     """
 
     name: ClassVar[str] = "reuse-scratch"
@@ -48,6 +50,8 @@ class ReuseScratch(Pass):
 
     def run(self, ir: AnyProgram) -> AnyProgram:
         if isinstance(ir, SymmetricProgram):
+            if ir.unfused:
+                return ir
             if "reused" not in ir.found:
                 reused = _reused(ir.seed, ir.batched, ir.message)
                 ir.found["reused"] = ir if reused is ir.seed else attrs.evolve(ir, seed=reused)
@@ -64,7 +68,7 @@ def _reused(ir: Program, ordered: Program, instruction: Array) -> Program:
     if ir.placed or not ir.scratch.any():
         return ir
     objects = _Objects.of(ir)
-    at = _placed(attrs.evolve(objects, row=instruction[objects.row]), clocks(ordered), ir.num_ranks)
+    at = _placed(attrs.evolve(objects, row=instruction[objects.row]), clocks(ordered), ordered.num_ranks)
     scratch = np.zeros(ir.num_ranks, dtype=np.int64)
     np.maximum.at(scratch, objects.rank, at + objects.size)
     if (scratch >= ir.scratch).all():

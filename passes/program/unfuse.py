@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import ClassVar, TypeAlias
 
+import attrs
 import numpy as np
 
 from collc.ir.arrays import Array, Columns, distinct, lexsort
 from collc.ir.editing import take
 from collc.ir.frozen import frozen
+from collc.ir.laid_out import keep_runs
 from collc.ir.program import INSTRUCTION_COLUMNS, Buffer, Opcode, Program
 from collc.ir.ragged import inverse, starts
 from collc.ir.symmetric_program import AnyProgram, SymmetricProgram
@@ -16,7 +18,7 @@ from collc.ir.symmetric_program import AnyProgram, SymmetricProgram
 from ..analysis.hazards import sequential_order, synchronize
 from ..base import Pass
 
-__all__ = ["UNFUSED_STEPS", "Unfuse"]
+__all__ = ["UNFUSED_STEPS", "Unfuse", "unfused"]
 
 #: The most instructions that one of each opcode becomes.
 UNFUSED_STEPS = {
@@ -30,6 +32,9 @@ class Unfuse(Pass):
 
     recv-reduce-copy becomes recv to scratch, then (if src and dst differ) copy src to dst, then reduce scratch into
     dst. Every block has its own scratch for received data, as large as its largest message; program order protects it.
+
+    A template only says so. `lay-out` replaces its instructions when it lists them, because each run of a message is
+    received and added before the next one.
     """
 
     name: ClassVar[str] = "unfuse"
@@ -38,36 +43,45 @@ class Unfuse(Pass):
     gives: ClassVar[type] = Program
 
     def works_by_orbits(self, ir: SymmetricProgram) -> bool:
-        return not ir.seed.fused.any()
+        return True
 
     def run(self, ir: AnyProgram) -> AnyProgram:
         if isinstance(ir, SymmetricProgram):
-            return ir
-        fused = ir.fused
-        if not fused.any():
-            return ir
-        stage, scratch = _stages(ir, fused)
-        order = sequential_order(ir)
-        columns_by_opcode: dict[str, list[Array]] = {c: [] for c in INSTRUCTION_COLUMNS}
-        owner: list[Array] = []
-        for opcode in distinct(ir.opcode).tolist():
-            rows = np.flatnonzero(ir.opcode == opcode)
-            given = {c: getattr(ir, c)[rows].astype(np.int64) for c in INSTRUCTION_COLUMNS}
-            replacements = _replaced(Opcode(opcode), given, stage[ir.block[rows]])
-            for one in replacements:
-                # The other operand is copied only if it is elsewhere.
-                needed = np.ones(len(rows), dtype=bool)
-                if len(replacements) > 1 and one["opcode"] == Opcode.COPY:
-                    needed = (given["src_buffer"] != given["dst_buffer"]) | (given["src_offset"] != given["dst_offset"])
-                owner.append(rows[needed])
-                for c, columns_of in columns_by_opcode.items():
-                    columns_of.append(np.broadcast_to(one[c], len(rows))[needed])
-        source = np.concatenate(owner)
-        by_owner = lexsort([source])  # the replacements of one instruction keep their order
-        source = source[by_owner]
-        columns: Columns = {c: np.concatenate(listed)[by_owner] for c, listed in columns_by_opcode.items()}
-        program = take(ir, source, scratch=scratch, **columns)
-        return synchronize(program, inverse(lexsort([order[source]])))
+            return _said(ir) if ir.seed.fused.any() else ir
+        return unfused(ir, sequential_order(ir)) if ir.fused.any() else ir
+
+
+def _said(ir: SymmetricProgram) -> SymmetricProgram:
+    found = attrs.evolve(ir, unfused=True)
+    keep_runs(ir, found, None, None)
+    return found
+
+
+def unfused(program: Program, order: Array) -> Program:
+    """Return a program without fused instructions, and with the dependencies that it needs.
+
+    ``order`` is the position of each instruction in a correct execution.
+    """
+    stage, scratch = _stages(program, program.fused)
+    columns_by_opcode: dict[str, list[Array]] = {c: [] for c in INSTRUCTION_COLUMNS}
+    owner: list[Array] = []
+    for opcode in distinct(program.opcode).tolist():
+        rows = np.flatnonzero(program.opcode == opcode)
+        given = {c: getattr(program, c)[rows].astype(np.int64) for c in INSTRUCTION_COLUMNS}
+        replacements = _replaced(Opcode(opcode), given, stage[program.block[rows]])
+        for one in replacements:
+            # The other operand is copied only if it is elsewhere.
+            needed = np.ones(len(rows), dtype=bool)
+            if len(replacements) > 1 and one["opcode"] == Opcode.COPY:
+                needed = (given["src_buffer"] != given["dst_buffer"]) | (given["src_offset"] != given["dst_offset"])
+            owner.append(rows[needed])
+            for c, columns_of in columns_by_opcode.items():
+                columns_of.append(np.broadcast_to(one[c], len(rows))[needed])
+    source = np.concatenate(owner)
+    by_owner = lexsort([source])  # the replacements of one instruction keep their order
+    source = source[by_owner]
+    columns: Columns = {c: np.concatenate(listed)[by_owner] for c, listed in columns_by_opcode.items()}
+    return synchronize(take(program, source, scratch=scratch, **columns), inverse(lexsort([order[source]])))
 
 
 def _stages(program: Program, fused: Array) -> tuple[Array, Array]:
