@@ -11,6 +11,7 @@ import time
 import numpy as np
 
 import collc
+from collc.compiling import Level
 from collc.ir.laid_out import laid_out
 from collc.ir.program import Program
 from collc.ir.symmetric_program import SymmetricProgram
@@ -25,12 +26,14 @@ schedule grads using {scheduler} {{ template: {template} }};
 """
 
 
-def program_of(network: str, kind: str, scheduler: str, template: bool) -> tuple[Program, float]:
+def program_of(
+    network: str, kind: str, template: bool, scheduler: str, target: str, level: Level
+) -> tuple[Program, float]:
     """Return the program that the file lists, and the CPU seconds of its compilation with verification."""
     scheduler = "flow" if kind == "alltoall" else scheduler
     text = SPEC.format(network=network, kind=kind, scheduler=scheduler, template=str(template).lower())
     begin = time.process_time()
-    program = collc.compile_source(text, target="msccl-xml").program
+    program = collc.compile_source(text, target=target, level=level).program
     took = time.process_time() - begin
     return laid_out(program) if isinstance(program, SymmetricProgram) else program, took
 
@@ -46,6 +49,8 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", default=NETWORKS, help="networks")
     parser.add_argument("--kinds", nargs="*", default=["allreduce"], help="collectives")
     parser.add_argument("--using", default="bfb", help="scheduler of all collectives but all-to-alls: bfb or forest")
+    parser.add_argument("--target", default="msccl-xml", help="msccl-xml with its options: msccl-xml{runtime=rccl}")
+    parser.add_argument("--level", type=int, choices=(0, 1, 2, 3), default=2, help="level of the passes")
     arguments = parser.parse_args()
     names = " | ".join(f"time at {size}, one / all" for size in SIZES)
     head = "Instructions, all ranks | one rank | Threadblocks, all | one | CPU seconds, all | one"
@@ -53,7 +58,8 @@ def main() -> None:
     print("|---" * (8 + len(SIZES)) + "|")
     for network in arguments.only:
         for kind in arguments.kinds:
-            found = (program_of(network, kind, arguments.using, template) for template in (False, True))
+            chosen = arguments.using, arguments.target, arguments.level
+            found = (program_of(network, kind, template, *chosen) for template in (False, True))
             (of_all, before), (of_one, after) = found
             ratios = [f"{one / before:.2f}" for one, before in zip(times(of_one), times(of_all), strict=True)]
             blocks = [int(np.diff(program.rank_blocks).max()) for program in (of_all, of_one)]

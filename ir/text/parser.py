@@ -265,11 +265,15 @@ class _Parser:
         reader, name = self.reader, line.string()
         reader.open(line)
         scheduler, chunks = reader.bare("scheduler"), reader.integer("chunks")
-        placed = reader.at("placed") and reader.choice("placed", "yes", "no") == "yes"
+        placed = self._flag("placed")
         body = Table("instructions", (), 0, 0, reader.pos, len(reader.text.text))
         self.tables[body.name] = body
         reader.pos = body.end
         return attrs.evolve(read_program(reader.text, body, self.collective, chunks, name, scheduler), placed=placed)
+
+    def _flag(self, word: str) -> bool:
+        """Read a line that may be there: a word, and yes or no."""
+        return self.reader.at(word) and self.reader.choice(word, "yes", "no") == "yes"
 
     def _symmetric_program(self, line: Line) -> SymmetricProgram:
         if self.collective is None:
@@ -278,7 +282,9 @@ class _Parser:
         reader.open(line)
         scheduler, chunks = reader.bare("scheduler"), reader.integer("chunks")
         group = self._symmetry()
-        fixed, unfused = (reader.at(word) and reader.choice(word, "yes", "no") == "yes" for word in ("fixed", "unfused"))
+        fixed, unfused = (
+            reader.at(word) and reader.choice(word, "yes", "no") == "yes" for word in ("fixed", "unfused")
+        )
         messages = columns(reader.text, self._table("messages"))["instructions"].astype(np.int64)
         none = np.zeros(0, dtype=np.int64)
         numbering = columns(reader.text, self._table("numbering"))["place"] if reader.at("numbering") else none

@@ -7,15 +7,18 @@ from typing import ClassVar
 import attrs
 import numpy as np
 
-from collc.ir.arrays import Array, Columns
+from collc.ir.arrays import Array, Columns, distinct, lexsort
 from collc.ir.editing import take, without_empty_blocks
 from collc.ir.layout import layout, locations
 from collc.ir.machine import execute
 from collc.ir.opcodes import READS_SRC, STORES, WRITES_DST
 from collc.ir.program import INSTRUCTION_COLUMNS, Buffer, Opcode, Program
+from collc.ir.ragged import inverse
+from collc.ir.symmetric_program import AnyProgram, SymmetricProgram
 
 from ..analysis.hazards import sequential_order, synchronize
 from ..base import Pass
+from .orbit_messages import message_order, waiting_as_needed
 
 __all__ = ["EliminateCopies"]
 
@@ -35,26 +38,56 @@ class EliminateCopies(Pass):
     takes: ClassVar[type] = Program
     gives: ClassVar[type] = Program
 
-    def run(self, ir: Program) -> Program:
+    def works_by_orbits(self, ir: SymmetricProgram) -> bool:
+        return not len(ir.numbering)
+
+    def run(self, ir: AnyProgram) -> AnyProgram:
+        if isinstance(ir, SymmetricProgram):
+            return _of_template(ir)
         if ir.placed or not (ir.opcode == Opcode.COPY).any():
             return ir
-        draft = _Draft(ir)
-        while sum(draft.remove(c) for c in np.flatnonzero(draft.code == Opcode.COPY).tolist()):
-            pass
-        after = draft.result()
-        completes = execute(ir, 1, 1).deadlock is None
-        # Without a copy an instruction may have other dependencies: a receive into its final place, for instance.
-        return ir if completes and execute(after, 1, 1).deadlock else after
+        draft = _Draft(ir, sequential_order(ir))
+        if not draft.run():
+            return ir
+        after, rows = draft.result()
+        after = synchronize(without_empty_blocks(after), draft.order[rows])
+        return after if _completes_too(after, ir) else ir
+
+
+def _of_template(ir: SymmetricProgram) -> SymmetricProgram:
+    """Return a template without copies that are not needed; the ranks of the seed access their own memory only."""
+    if not (ir.seed.opcode == Opcode.COPY).any():
+        return ir
+    order, row = message_order(ir), np.arange(ir.seed.num_instructions)
+    draft = _Draft(ir.seed, inverse(lexsort((row, order[ir.message]))))
+    if not draft.run():
+        return ir
+    seed, rows = draft.result()
+    found = attrs.evolve(ir, seed=without_empty_blocks(seed), joined=ir.joined[rows])
+    message = ir.message[rows[found.message_start[:-1]]]
+    after = waiting_as_needed(found, inverse(lexsort([order[message]])))
+    return after if _completes_too(after.batched, ir.batched) else ir
+
+
+def _completes_too(after: Program, before: Program) -> bool:
+    """Return whether a program completes with FIFOs of one slot, if ``before`` does.
+
+    Without a copy an instruction may have other dependencies: a receive into its final place, for instance.
+    """
+    return execute(before, 1, 1).deadlock is not None or execute(after, 1, 1).deadlock is None
 
 
 class _Draft:
-    """A program that changes: its columns, and their addresses in place. Removed instructions are nops."""
+    """A program that changes: its columns, and their addresses in place. Removed instructions are nops.
 
-    def __init__(self, program: Program):
-        self.program, self.order = program, sequential_order(program)
+    ``order`` is the position of each instruction in a correct execution.
+    """
+
+    def __init__(self, program: Program, order: Array):
+        self.program, self.order = program, order
         self.column: dict[str, Array] = {c: getattr(program, c).astype(np.int64) for c in INSTRUCTION_COLUMNS}
         self.rank = program.rank
-        self.rows = [np.flatnonzero(self.rank == r) for r in range(program.num_ranks)]
+        self.rows = {r: np.flatnonzero(self.rank == r) for r in distinct(self.rank).tolist()}
         self.base = layout(program, inplace=True).base
         src, dst = locations(program, layout(program, inplace=True))
         self.src, self.dst = src.astype(np.int64), dst.astype(np.int64)
@@ -62,6 +95,13 @@ class _Draft:
     @property
     def code(self) -> Array:
         return self.column["opcode"]
+
+    def run(self) -> bool:
+        """Remove all copies that are not needed; return whether the program changed."""
+        changed = False
+        while sum(self.remove(c) for c in np.flatnonzero(self.code == Opcode.COPY).tolist()):
+            changed = True
+        return changed
 
     def remove(self, c: int) -> bool:
         """Remove one copy, or redirect instructions past it, if possible; return whether the program changed."""
@@ -88,7 +128,7 @@ class _Draft:
         A copy of a place onto itself in place writes only the buffer that it names.
         """
         lo, buffer = int(getattr(self, end)[c]), self.column[f"{end}_buffer"][c]
-        rows = self.rows[self.rank[c]]
+        rows = self.rows[int(self.rank[c])]
         rows = rows[rows != c]
         hi, count, code = lo + int(self.column["count"][c]), self.column["count"][rows], self.code[rows]
         at_src = (self.src[rows] < hi) & (lo < self.src[rows] + count)
@@ -170,9 +210,8 @@ class _Draft:
         self.code[c] = Opcode.NOP
         return True
 
-    def result(self) -> Program:
-        """Return the program without removed instructions and empty blocks, with recomputed dependencies."""
+    def result(self) -> tuple[Program, Array]:
+        """Return the program without removed instructions and without dependencies, and the rows that are left."""
         rows = np.flatnonzero((self.code != Opcode.NOP) | (self.program.opcode == Opcode.NOP))
         columns: Columns = {c: values[rows] for c, values in self.column.items()}
-        result = take(self.program, rows, **columns)
-        return synchronize(without_empty_blocks(result), self.order[rows])
+        return take(self.program, rows, **columns), rows

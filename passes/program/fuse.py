@@ -32,7 +32,7 @@ from .orbit_messages import relays
 from .orbit_relays import Forwarding
 from .pairing import Pairs, flows, pair_blocks
 from .relays import followed, most_forwarded, why_not_fused, without_delay
-from .unfuse import Unfuse
+from .unfuse import Unfuse, unfused_messages
 
 __all__ = ["STRATEGIES", "Fuse"]
 
@@ -253,7 +253,7 @@ class Fuse(Pass):
         if flow is None:
             return None
         programs = {"apart": ir, "flow": flow} | ({} if few is None else {"few": few})
-        measured = {name: self._measures_of_template(one, room) for name, one in programs.items()}
+        measured = {name: self._measures_of_template(one, room, self.fused) for name, one in programs.items()}
         chosen = self._within(measured)
         if chosen is None:
             return None
@@ -261,7 +261,7 @@ class Fuse(Pass):
         gained = len(forwarding.through[0]) - len(forwarding.prompt[0])
         if gained * _GAIN > forwarding.program.seed.num_instructions:
             more = forwarding.joined(name == "few", through=True)
-            after = None if more is None else self._measures_of_template(more, room)
+            after = None if more is None else self._measures_of_template(more, room, self.fused)
             if more is not None and after is not None and _is_better(after, measured[name]):
                 return more, why
         return programs[name], why
@@ -272,10 +272,11 @@ class Fuse(Pass):
         fits = {name: one for name, one in measured.items() if most is None or one.threadblocks <= most}
         return self._chosen(fits) if fits else None
 
-    def _measures_of_template(self, ir: SymmetricProgram, room: JoinLimits) -> _Measures:
+    def _measures_of_template(self, ir: SymmetricProgram, room: JoinLimits, fused: bool = True) -> _Measures:
         length = block_steps(ir, room)
         blocks = int(np.diff(ir.batched.rank_blocks).max(initial=0))
-        time = duration(ir.batched, _START, self._unit(ir.seed), self._depth) or 0
+        batched = ir.batched if fused else unfused_messages(ir.batched)
+        time = duration(batched, _START, self._unit(ir.seed), self._depth) or 0
         return _Measures(blocks, time, int(length.max(initial=0)), int(length.sum()), ir.num_channels)
 
     def _candidates(self, draft: _Draft, apart: _Joined | None) -> dict[str, _Joined]:

@@ -17,8 +17,8 @@ from ..analysis.clocks import without_implied
 from ..analysis.hazards import conflicts, needed
 
 __all__ = [
-    "divided_by_depth", "in_parts", "message_conflicts", "message_order", "relays", "waiting_for",
-    "without_implied_waits",
+    "divided_by_depth", "in_order", "in_parts", "message_conflicts", "message_order", "relays", "waiting_as_needed",
+    "waiting_for", "without_implied_waits",
 ]  # fmt: skip
 
 
@@ -49,6 +49,27 @@ def waiting_for(program: SymmetricProgram, later: Array, earlier: Array) -> Symm
     found = attrs.evolve(program, seed=with_dependencies(program.seed, first[later], first[earlier]))
     keep_runs(program, found, None, None)
     return found
+
+
+def waiting_as_needed(program: SymmetricProgram, order: Array) -> SymmetricProgram:
+    """Return the program with the dependencies that its conflicts need.
+
+    ``order`` gives each message its position in a correct execution.
+    """
+    at = inverse(order)
+    later, earlier = (order[column] for column in message_conflicts(program, order))
+    later, earlier = needed(program.batched.block[at], *distinct_pairs(later, earlier))
+    return waiting_for(program, at[later], at[earlier])
+
+
+def in_order(program: SymmetricProgram, order: Array) -> SymmetricProgram:
+    """Return the program with the messages of each block in the order of their positions in another execution."""
+    by_block = lexsort((order, program.batched.block))
+    start = program.message_start
+    rows = ranges(start[by_block], np.diff(start)[by_block])
+    found = attrs.evolve(program, seed=take(program.seed, rows), joined=program.joined[rows])
+    keep_runs(program, found, inverse(by_block), inverse(rows))
+    return waiting_as_needed(found, order[by_block])
 
 
 def without_implied_waits(program: SymmetricProgram) -> SymmetricProgram:

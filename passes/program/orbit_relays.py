@@ -47,7 +47,7 @@ class Forwarding:
         group = program.group
         cyclic = program.width == 1 and isinstance(group, Translations) and len(group.shape) == 1
         short = limits.count is None or int(program.seed.count.max(initial=0)) <= limits.count
-        if not (cyclic and short and limits.fused) or program.joined.any() or len(program.numbering) or program.fixed:
+        if not (cyclic and short) or program.joined.any() or len(program.numbering) or program.fixed:
             return None
         found = _channels(program)
         width = next(n for n in range(found, group.order + 1) if group.order % n == 0)
@@ -65,7 +65,8 @@ class Forwarding:
         lets the others forward.
         """
         given, turns, limits, flow = self.program, self.turns, self.limits, self.through if through else self.prompt
-        pairs = pair_blocks(given.batched, flow, few, steps(given.seed), limits.steps)
+        length = steps(given.seed, limits.fused)
+        pairs = pair_blocks(given.batched, flow, few, length, limits.steps, limits.fused)
         if limits.channels is not None and int(pairs.channel.max(initial=0)) >= limits.channels:
             return None
         follow = followed(given.batched, flow, pairs)
@@ -76,7 +77,7 @@ class Forwarding:
             return None
         seed, _ = assemble(given.seed, merged, pairs)
         found = attrs.evolve(given, seed=seed, joined=np.zeros(seed.num_instructions, dtype=bool))
-        fits = limits.steps is None or int(steps(seed).max(initial=0)) <= limits.steps
+        fits = limits.steps is None or int(steps(seed, limits.fused).max(initial=0)) <= limits.steps
         return without_implied_waits(found) if fits and completes_with(found.batched, limits.depth) else None
 
 

@@ -12,12 +12,14 @@ from collc.ir.arrays import Array, distinct_pairs
 from collc.ir.machine import connections, execute, message_links, partners, receivers
 from collc.ir.program import BLOCK_COLUMNS, Program
 from collc.ir.ragged import group_starts, inverse
+from collc.ir.symmetric_program import AnyProgram, SymmetricProgram
 
 from ..analysis.arrange import reblock
 from ..analysis.hazards import conflicts, sequential_order
 from ..analysis.timing import duration
 from ..base import Pass
 from ..ranges import AT_LEAST_1
+from .orbit_messages import in_order, message_conflicts, message_order
 
 __all__ = ["ReorderFifo"]
 
@@ -43,25 +45,45 @@ class ReorderFifo(Pass):
         default=None, metadata={"help": "messages a connection holds; default 2", "range": AT_LEAST_1}
     )
 
-    def run(self, ir: Program) -> Program:
+    def works_by_orbits(self, ir: SymmetricProgram) -> bool:
+        return True
+
+    def run(self, ir: AnyProgram) -> AnyProgram:
+        if isinstance(ir, SymmetricProgram):
+            return self._of_template(ir)
         if ir.placed or not ir.num_instructions:
             return ir
-        order = _by_urgency(ir, sequential_order(ir))
-        if order is None:
+        order = sequential_order(ir)
+        new = _by_urgency(ir, order, conflicts(ir, order))
+        if new is None:
             return ir
-        after = reblock(ir, inverse(order), {c: getattr(ir, c) for c in BLOCK_COLUMNS}, ir.block)
+        after = reblock(ir, inverse(new), {c: getattr(ir, c) for c in BLOCK_COLUMNS}, ir.block)
+        return after if self._is_better(after, ir) else ir
+
+    def _of_template(self, ir: SymmetricProgram) -> SymmetricProgram:
+        order = message_order(ir)
+        new = _by_urgency(ir.batched, order, message_conflicts(ir, order))
+        if new is None:
+            return ir
+        after = in_order(ir, inverse(new))
+        return after if self._is_better(after.batched, ir.batched) else ir
+
+    def _is_better(self, after: Program, before: Program) -> bool:
+        """Return whether a program takes less time than ``before``, and completes where that does."""
         depth = self.fifo_depth or 2
-        before = duration(ir, _ALPHA, _UNIT, depth)
-        now = duration(after, _ALPHA, _UNIT, depth)
-        if now is None or (before is not None and now >= before):
-            return ir
-        return ir if execute(after, depth, 1).deadlock and not execute(ir, depth, 1).deadlock else after
+        then, now = (duration(program, _ALPHA, _UNIT, depth) for program in (before, after))
+        if now is None or (then is not None and now >= then):
+            return False
+        return not execute(after, depth, 1).deadlock or bool(execute(before, depth, 1).deadlock)
 
 
-def _by_urgency(program: Program, order: Array) -> Array | None:
-    """Return all instructions in their new order; None if a message that is sent first must be received last."""
+def _by_urgency(program: Program, order: Array, clashes: tuple[Array, Array]) -> Array | None:
+    """Return all instructions in their new order; None if a message that is sent first must be received last.
+
+    ``clashes`` are the conflicts (later, earlier) in the old ``order``.
+    """
     n = program.num_instructions
-    later, earlier = conflicts(program, order)
+    later, earlier = clashes
     partner = partners(program)
     received = np.flatnonzero(partner >= 0)
     a, b = distinct_pairs(np.concatenate([earlier, partner[received]]), np.concatenate([later, received]))

@@ -8,9 +8,10 @@ import attrs
 import numpy as np
 
 from collc.ir.arrays import Array, Columns, distinct, lexsort
-from collc.ir.editing import take
+from collc.ir.editing import take, with_dependencies
 from collc.ir.frozen import frozen
 from collc.ir.laid_out import keep_runs
+from collc.ir.machine import connections
 from collc.ir.program import INSTRUCTION_COLUMNS, Buffer, Opcode, Program
 from collc.ir.ragged import inverse, starts
 from collc.ir.symmetric_program import AnyProgram, SymmetricProgram
@@ -18,7 +19,7 @@ from collc.ir.symmetric_program import AnyProgram, SymmetricProgram
 from ..analysis.hazards import sequential_order, synchronize
 from ..base import Pass
 
-__all__ = ["UNFUSED_STEPS", "Unfuse", "unfused"]
+__all__ = ["UNFUSED_STEPS", "Unfuse", "unfused", "unfused_messages"]
 
 #: The most instructions that one of each opcode becomes.
 UNFUSED_STEPS = {
@@ -47,11 +48,11 @@ class Unfuse(Pass):
 
     def run(self, ir: AnyProgram) -> AnyProgram:
         if isinstance(ir, SymmetricProgram):
-            return _said(ir) if ir.seed.fused.any() else ir
+            return _marked(ir) if ir.seed.fused.any() else ir
         return unfused(ir, sequential_order(ir)) if ir.fused.any() else ir
 
 
-def _said(ir: SymmetricProgram) -> SymmetricProgram:
+def _marked(ir: SymmetricProgram) -> SymmetricProgram:
     found = attrs.evolve(ir, unfused=True)
     keep_runs(ir, found, None, None)
     return found
@@ -62,6 +63,26 @@ def unfused(program: Program, order: Array) -> Program:
 
     ``order`` is the position of each instruction in a correct execution.
     """
+    plain, source = _replacements(program)
+    return synchronize(plain, inverse(lexsort([order[source]])))
+
+
+def unfused_messages(batched: Program) -> Program:
+    """Return the messages of a template (:attr:`SymmetricProgram.batched`) without fused instructions, for its time.
+
+    What replaces a message has its dependencies, and those on it are on the last instruction. They do not delay what is
+    received into scratch.
+    """
+    plain, source = _replacements(batched)
+    first = np.searchsorted(source, np.arange(batched.num_instructions + 1))
+    begins = first[:-1] + (plain.receives & (plain.dst_buffer == Buffer.SCRATCH) & batched.fused[source])[first[:-1]]
+    found = with_dependencies(plain, begins[batched.dependent], first[batched.deps.astype(np.int64) + 1] - 1)
+    found.found["connections"] = connections(batched)
+    return found
+
+
+def _replacements(program: Program) -> tuple[Program, Array]:
+    """Return a program without fused instructions and without dependencies, and the old row of each new one."""
     stage, scratch = _stages(program, program.fused)
     columns_by_opcode: dict[str, list[Array]] = {c: [] for c in INSTRUCTION_COLUMNS}
     owner: list[Array] = []
@@ -81,7 +102,7 @@ def unfused(program: Program, order: Array) -> Program:
     by_owner = lexsort([source])  # the replacements of one instruction keep their order
     source = source[by_owner]
     columns: Columns = {c: np.concatenate(listed)[by_owner] for c, listed in columns_by_opcode.items()}
-    return synchronize(take(program, source, scratch=scratch, **columns), inverse(lexsort([order[source]])))
+    return take(program, source, scratch=scratch, **columns), source
 
 
 def _stages(program: Program, fused: Array) -> tuple[Array, Array]:
