@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Sequence
 
+import attrs
 import numpy as np
 
 from .arrays import Array
@@ -242,9 +243,10 @@ def _control(program: Program) -> bytes:
 
 
 def fingerprint(program: Program) -> bytes:
-    """Return a digest of all columns and of the collective, without names."""
+    """Return a digest of all columns and of the collective, without names and without the size of a call."""
     if "fingerprint" not in program.found:
-        program.found["fingerprint"] = _digest(program, Program.COLUMNS, f"{program.collective!r} {program.chunks}")
+        more = f"{attrs.evolve(program.collective, size=None)!r} {program.chunks}"
+        program.found["fingerprint"] = _digest(program, Program.COLUMNS, more)
     found: bytes = program.found["fingerprint"]
     return found
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import attrs
 import numpy as np
 import pytest
@@ -9,6 +11,7 @@ from built_programs import direct, random_program, ring
 from hypothesis import given
 from hypothesis import strategies as st
 
+import collc
 from collc.ir import waves as waving
 from collc.ir.collective import Collective
 from collc.ir.editing import without_idle_nops
@@ -224,3 +227,28 @@ def test_a_program_without_its_idle_instructions_is_the_same() -> None:
     assert waving.fingerprint(idle) != waving.fingerprint(program)
     assert waving.fingerprint(without_idle_nops(idle)) == waving.fingerprint(program)
     assert verify_program(idle).ok
+
+
+def test_only_the_size_of_a_call_is_no_part_of_a_fingerprint() -> None:
+    """What a program does is the same for calls of all sizes; whether it is right depends on its operation."""
+    program = ring("allreduce", 3)
+    sized, least = (
+        attrs.evolve(program, collective=attrs.evolve(program.collective, **changed))
+        for changed in ({"size": 1 << 20}, {"op": "min"})
+    )
+    assert waving.fingerprint(sized) == waving.fingerprint(program) != waving.fingerprint(least)
+
+
+@pytest.mark.parametrize("size", ["", " { size: 64 MiB }"])
+def test_a_program_that_is_written_and_read_back_is_executed_once(size: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    executed, are_right = list[Program](), verifier._are_right
+
+    def noted(program: Program, *given: Any) -> bool:  # Any: the arguments of a function of another module
+        executed.append(program)
+        return are_right(program, *given)
+
+    monkeypatch.setattr(verifier, "_are_right", noted)
+    verifier._right.clear()
+    source = f"collective grads = allreduce on torus(8, 8){size}; schedule grads using bfb {{ template: true }};"
+    assert all(report.ok for report in collc.compile_source(source, target="msccl-xml")["grads"].reports)
+    assert len(executed) == 1
