@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from multiprocessing.context import SpawnContext, SpawnProcess
+from types import FrameType
 from typing import Any, ParamSpec, TypeVar
 
 __all__ = ["Pool", "Spawning", "ignore_interrupts"]
@@ -74,7 +75,7 @@ def _signals_held() -> Iterator[None]:
             signal.raise_signal(number)
 
 
-def _handlers() -> dict[int, Callable[..., Any]]:
+def _handlers() -> dict[int, Callable[[int, FrameType | None], object]]:
     """Return the handlers of this program; only its main thread can replace them."""
     if threading.current_thread() is not threading.main_thread():
         return {}

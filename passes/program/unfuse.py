@@ -13,7 +13,7 @@ from collc.ir.frozen import frozen
 from collc.ir.laid_out import keep_runs
 from collc.ir.machine import connections
 from collc.ir.program import INSTRUCTION_COLUMNS, Buffer, Opcode, Program
-from collc.ir.ragged import inverse, starts
+from collc.ir.ragged import group_starts, inverse, starts
 from collc.ir.symmetric_program import AnyProgram, SymmetricProgram
 
 from ..analysis.hazards import sequential_order, synchronize
@@ -74,7 +74,7 @@ def unfused_messages(batched: Program) -> Program:
     received into scratch.
     """
     plain, source = _replacements(batched)
-    first = np.searchsorted(source, np.arange(batched.num_instructions + 1))
+    first = group_starts(source, batched.num_instructions)
     begins = first[:-1] + (plain.receives & (plain.dst_buffer == Buffer.SCRATCH) & batched.fused[source])[first[:-1]]
     found = with_dependencies(plain, begins[batched.dependent], first[batched.deps.astype(np.int64) + 1] - 1)
     found.found["connections"] = connections(batched)
