@@ -18,6 +18,7 @@ from collc.ir.symmetric_program import SymmetricProgram
 from collc.ir.text import parse_ir, print_ir
 from collc.ir.topology import Topology
 from collc.ir.verify import verify
+from collc.passes.analysis.timing import duration
 from collc.passes.program.coalesce import Coalesce
 from collc.passes.program.copies import EliminateCopies
 from collc.passes.program.lay_out import LayOut
@@ -139,7 +140,33 @@ def test_only_the_ranks_of_a_template_place_data(monkeypatch: pytest.MonkeyPatch
     assert [shape[0] for shape in seen] == [program.width, 1]
 
 
+@pytest.mark.quick
+def test_a_marked_template_keeps_its_scratch() -> None:
+    """`lay-out` adds scratch, and shares all of it."""
+    program = orbit_program("dgx_a100(2)", "reduce-scatter")
+    marked = Unfuse().run(program)
+    assert isinstance(marked, SymmetricProgram) and marked.unfused
+    assert ReuseScratch().run(marked) is marked
+
+
+def test_a_ring_that_fits_on_all_ranks_fits_as_a_template() -> None:
+    """Steps are counted as those of the instructions that replace fused ones."""
+    result = compiled(("biring(128)", "allreduce", "ring", ""))
+    assert executed(result)
+    assert not any("exceeds limits" in text for text in result.remarks)
+
+
 # ---- passes of -O3
+
+
+@settings(max_examples=examples(30), deadline=None)
+@given(topology=cayley_networks(), kind=st.sampled_from(["allreduce", "alltoall"]))
+def test_another_order_takes_less_time(topology: Topology, kind: str) -> None:
+    program = template(topology, kind)
+    ordered = ReorderFifo().run(program)
+    assert isinstance(ordered, SymmetricProgram)
+    before, after = (duration(one.batched, 1, 4, 2) for one in (program, ordered))
+    assert ordered is program or (after is not None and (before is None or after < before))
 
 
 @settings(max_examples=examples(30), deadline=None)
