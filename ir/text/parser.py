@@ -282,9 +282,7 @@ class _Parser:
         reader.open(line)
         scheduler, chunks = reader.bare("scheduler"), reader.integer("chunks")
         group = self._symmetry()
-        fixed, unfused = (
-            reader.at(word) and reader.choice(word, "yes", "no") == "yes" for word in ("fixed", "unfused")
-        )
+        fixed, unfused = self._flag("fixed"), self._flag("unfused")
         messages = columns(reader.text, self._table("messages"))["instructions"].astype(np.int64)
         none = np.zeros(0, dtype=np.int64)
         numbering = columns(reader.text, self._table("numbering"))["place"] if reader.at("numbering") else none

@@ -273,6 +273,10 @@ class Fuse(Pass):
         return self._chosen(fits) if fits else None
 
     def _measures_of_template(self, ir: SymmetricProgram, room: JoinLimits, fused: bool = True) -> _Measures:
+        """Return the measures of a template; not ``fused``: of one whose messages are single instructions.
+
+        Other messages are received and added run by run, which one instruction for each message does not show.
+        """
         length = block_steps(ir, room)
         blocks = int(np.diff(ir.batched.rank_blocks).max(initial=0))
         batched = ir.batched if fused else unfused_messages(ir.batched)

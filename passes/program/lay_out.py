@@ -76,7 +76,7 @@ class LayOut(Pass):
             return ir
         self._require_room(ir)
         if ir.forwards:  # its dependencies are those of the template, pruned there
-            return _replaced(laid_out(ir)) if ir.unfused else laid_out(ir)
+            return _without_fused(laid_out(ir)) if ir.unfused else laid_out(ir)
         divides = self._divides(ir)
         found, order = laid_out(ir, self.max_count, by_place=divides), _order(ir, self.max_count)
         if ir.unfused and not divides and self._fits(plain := without_implied(unfused(found, order))):
@@ -89,7 +89,7 @@ class LayOut(Pass):
         )
         fitted = fit.run(found)
         assert isinstance(fitted, Program), "a program of all ranks stays one"
-        return _replaced(fitted) if ir.unfused else without_implied(fitted)
+        return _without_fused(fitted) if ir.unfused else without_implied(fitted)
 
     def _divides(self, ir: SymmetricProgram) -> bool:
         """Return whether a block has more runs than steps, so that its messages are distributed again."""
@@ -136,7 +136,7 @@ class LayOut(Pass):
         return self.fifo_depth is None or not joined.any() or completes_with(program, self.fifo_depth, 1)
 
 
-def _replaced(program: Program) -> Program:
+def _without_fused(program: Program) -> Program:
     """Return a program of all ranks without fused instructions."""
     return _packed(without_implied(unfused(program, sequential_order(program))))
 

@@ -34,7 +34,7 @@ class ReuseScratch(Pass):
     Placement is first fit, in the order of first use. Scratch is allocated for the largest call, in proportion to its
     chunks.
 
-    A template for a runtime without fused instructions does not change: `lay-out` adds scratch, and then does the same.
+    An ``unfused`` template does not change: `lay-out` adds scratch for received data, and then packs all scratch.
     """
 
     name: ClassVar[str] = "reuse-scratch"

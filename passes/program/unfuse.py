@@ -34,8 +34,8 @@ class Unfuse(Pass):
     recv-reduce-copy becomes recv to scratch, then (if src and dst differ) copy src to dst, then reduce scratch into
     dst. Every block has its own scratch for received data, as large as its largest message; program order protects it.
 
-    A template only says so. `lay-out` replaces its instructions when it lists them, because each run of a message is
-    received and added before the next one.
+    A template is only marked as ``unfused``. `lay-out` replaces the instructions when it lists the ranks, because each
+    run of a message is received and added before the next run.
     """
 
     name: ClassVar[str] = "unfuse"
