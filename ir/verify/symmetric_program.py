@@ -414,16 +414,37 @@ def _atom(cuts: Array, chunk: Array, chunks: int) -> Array:
 
 
 def _cuts(program: SymmetricProgram) -> Array:
-    """Return the ends of atoms of a shard in chunks: all ends of accesses; all chunks if accesses are not aligned."""
+    """Return the ends of atoms of a shard in chunks: all ends of accesses.
+
+    If chunks change their places in shards, atoms have one size, of which all these ends are multiples.
+    """
     seed, chunks = program.seed, program.chunks
     count = seed.count.astype(np.int64)
     ends = [np.array([0, chunks])]
     for end, used in (("src", seed.reads_src), ("dst", seed.writes_dst)):
         offset = getattr(seed, f"{end}_offset").astype(np.int64)[used]
         ends += [offset % chunks, (offset + count[used]) % chunks]
+    cuts = distinct(np.concatenate(ends))
+    return cuts if _keeps_places(program) else np.arange(0, chunks + 1, int(np.gcd.reduce(cuts)))
+
+
+def _keeps_places(program: SymmetricProgram) -> bool:
+    """Return whether all chunks keep their places in shards, counted modulo a shard in scratch too."""
+    seed, chunks = program.seed, program.chunks
+    src, dst = (offset.astype(np.int64) % chunks for offset in (seed.src_offset, seed.dst_offset))
     both = seed.reads_src & seed.writes_dst
-    aligned = (seed.src_offset.astype(np.int64)[both] - seed.dst_offset[both]) % chunks == 0
-    return distinct(np.concatenate(ends)) if aligned.all() else np.arange(chunks + 1)
+    if (src[both] != dst[both]).any():
+        return False
+    if not seed.scratch.any():
+        return True  # the two ends of a message are places in shards
+    start, partner = program.message_start, partners(program.batched)
+    arriving = np.flatnonzero(partner >= 0)
+    size = np.diff(start)
+    if (size[arriving] != size[partner[arriving]]).any():
+        return False
+    here, there = (ranges(start[of], size[arriving]) for of in (arriving, partner[arriving]))
+    stored, sent = np.where(seed.writes_dst, dst, src)[here], np.where(seed.reads_src, src, dst)[there]
+    return bool((seed.count[here] == seed.count[there]).all() and (stored == sent).all())
 
 
 # ---- values

@@ -204,3 +204,13 @@ def test_the_third_level_works_on_templates(plan: tuple[str, str, str, str], tar
     source = SPEC.format(network=network, kind=kind, scheduler=scheduler, options=options)
     result = collc.compile_source(source, target=target, level=3)["grads"]
     assert all(report.ok for report in result.reports) and executed(result)
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("target", ["msccl-xml", _RCCL, "oneccl-xml", "mscclpp-json"])
+def test_chunks_may_have_other_places_in_scratch(target: str) -> None:
+    """`reuse-scratch` moves them; the verifier cuts both ends of a message alike."""
+    for name in ("circulant(8, {1, 2})", "circulant(8, {1, 6})"):
+        source = SPEC.format(network=name, kind="alltoall", scheduler="flow", options="")
+        result = collc.compile_source(source, target=target, level=3)["grads"]
+        assert all(report.ok for report in result.reports)
