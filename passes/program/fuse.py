@@ -120,9 +120,10 @@ class Fuse(Pass):
 
     If the author of the schedule chose the threadblocks, none are joined, and messages are fused within them.
 
-    Of a template, no messages are fused. Its blocks stay ``apart``, unless they are too many or those of several ranks.
-    Then they may be joined as with ``few``, and their images alike. If more than an eighth of its messages can be
-    forwarded as they arrive, or its threadblocks are too many, its program is written out for all ranks.
+    Of a template, messages are fused if more than an eighth of them can be forwarded as they arrive: on rings and tori
+    (:mod:`.orbit_relays`). Other blocks stay ``apart``, unless they are too many or those of several ranks; then they
+    may be joined as with ``few``. If no such template fits, or if FIFOs let only some ranks forward, the program is
+    written out for all ranks.
 
     Joined blocks share a channel, so forwarded data stay on one channel. The pass renumbers channels. Fusing also helps
     runtimes without ``fused`` instructions: it finds the data that need not be stored, and `unfuse`, which must follow,
@@ -244,23 +245,29 @@ class Fuse(Pass):
         return chosen and (programs[chosen[0]], f"{chosen[1]}; {of}")
 
     def _forwarded(self, ir: SymmetricProgram) -> tuple[SymmetricProgram, str] | None:
-        """Return a template in which messages are forwarded as they arrive, and why; None if there is none."""
+        """Return a template in which messages are forwarded as they arrive, and why; None if there is none.
+
+        Joined blocks are half as many. So those of twice as many channels are tried too: more data are on their way.
+        """
         room = JoinLimits(self.max_steps, self.max_channels, self.max_count, self._depth, self.fused)
-        forwarding = Forwarding.of(ir, room, _START, self._unit(ir.seed))
-        if forwarding is None:
+        programs, forwardings = {"apart": ir}, {}
+        for number, forwarding in enumerate(Forwarding.of(ir, room, _START, self._unit(ir.seed))):
+            for name, few in ("flow", False), ("few", True):
+                joined = forwarding.joined(few)
+                if joined is not None:
+                    name += " on more channels" * number
+                    programs[name], forwardings[name] = joined, (forwarding, few)
+        if not forwardings:
             return None
-        flow, few = forwarding.joined(few=False), forwarding.joined(few=True)
-        if flow is None:
-            return None
-        programs = {"apart": ir, "flow": flow} | ({} if few is None else {"few": few})
         measured = {name: self._measures_of_template(one, room, self.fused) for name, one in programs.items()}
         chosen = self._within(measured)
         if chosen is None:
             return None
         name, why = chosen
+        forwarding, few = forwardings.get(name, next(iter(forwardings.values())))
         gained = len(forwarding.through[0]) - len(forwarding.prompt[0])
         if gained * _GAIN > forwarding.program.seed.num_instructions:
-            more = forwarding.joined(name == "few", through=True)
+            more = forwarding.joined(few, through=True)
             after = None if more is None else self._measures_of_template(more, room, self.fused)
             if more is not None and after is not None and _is_better(after, measured[name]):
                 return more, why

@@ -19,7 +19,7 @@ from .limits import image_steps, instructions_and_free
 from .orbit_messages import in_parts, message_conflicts, message_order, waiting_for
 from .spreading import free_channels, least_loaded
 
-__all__ = ["Room", "on_channels", "spread_over_channels"]
+__all__ = ["Messages", "Room", "Spread", "on_channels", "spread_over_channels"]
 
 _ROUNDS = 16
 _SENDING, _RECEIVING, _LOCAL = 0, 1, 2
@@ -41,15 +41,26 @@ class Room:
 
 
 def spread_over_channels(program: SymmetricProgram, room: Room) -> SymmetricProgram | None:
-    """Return the program with as many channels as its images need; None if whole messages do not fit.
+    """Return the program with as many channels as its images need; None if its messages do not fit.
 
-    Every message goes to the channel of its connection with the fewest chunks so far.
+    Every message goes to the channel of its connection with the fewest chunks so far. Each is divided into as many
+    parts as its connection has channels, unless that needs more steps than more channels have.
     """
-    whole = _Messages.of(program, room)
+    whole = Messages.of(program, room)
+    for parts in (True, False):
+        found = _spread(program, whole, room, parts)
+        if found is not None:
+            return found
+    return None
+
+
+def _spread(program: SymmetricProgram, whole: Messages, room: Room, parts: bool) -> SymmetricProgram | None:
+    """Return the program with its messages on channels, each in as many ``parts`` as its connection has, or whole."""
     number = np.full(len(whole.carries), max(room.channels, 1), dtype=np.int64)
     for _ in range(_ROUNDS):
-        parted = in_parts(program, np.where(whole.kind == _LOCAL, 1, np.append(number, 1)[whole.link]))
-        found = (whole if parted is program else _Messages.of(parted, room)).spread(number)
+        divided = np.append(number, 1)[whole.link] if parts else 1
+        parted = in_parts(program, np.where(whole.kind == _LOCAL, 1, divided))
+        found = (whole if parted is program else Messages.of(parted, room)).spread(number)
         if found.limits_exceeded(room):
             return None
         more = found.more(room.steps, number)
@@ -66,13 +77,13 @@ def on_channels(program: SymmetricProgram, number: int, room: Room) -> Symmetric
 
     None if these are more channels or blocks than a runtime has, or if messages arrive in another order.
     """
-    messages = _Messages.of(program, room).by_ranks(program.num_ranks)
+    messages = Messages.of(program, room).by_ranks(program.num_ranks)
     found = messages.spread(np.full(len(messages.carries), number))
     return None if found.limits_exceeded(room) or not found.in_order else found.program(program)
 
 
 @frozen(eq=False)
-class _Messages:
+class Messages:
     """The messages of the template: by connection, the ranks of the template at its ends ``src`` and ``dst``, the rank
     ``to`` which it leads, and how many it ``carries``.
 
@@ -99,7 +110,7 @@ class _Messages:
     conflicts: tuple[Array, Array]
 
     @classmethod
-    def of(cls, program: SymmetricProgram, room: Room) -> _Messages:
+    def of(cls, program: SymmetricProgram, room: Room) -> Messages:
         batched, seed = program.batched, program.seed
         kind = np.select([batched.sends, batched.receives], [_SENDING, _RECEIVING], _LOCAL)
         links = program.links
@@ -124,7 +135,7 @@ class _Messages:
             message_conflicts(program, order),
         )  # fmt: skip
 
-    def by_ranks(self, ranks: int) -> _Messages:
+    def by_ranks(self, ranks: int) -> Messages:
         """Return the messages with one connection from a rank to another, in the order of an execution."""
         _, first, pair = np.unique(self.src * ranks + self.to, return_index=True, return_inverse=True)
         link = np.append(pair, 0)[self.link]
@@ -141,30 +152,33 @@ class _Messages:
             sent=leaving,
         )  # fmt: skip
 
-    def spread(self, number: Array) -> _Spread:
+    def spread(self, number: Array) -> Spread:
         """Return the messages with ``number`` channels for each connection."""
-        channels = free_channels(self.src, self.to, number, self.dst)
         of_sent = least_loaded(self.count[self.sent], self.carries, number)
         which = of_sent[np.minimum(starts(self.carries)[self.link] + self.nth, max(len(of_sent) - 1, 0))]
-        channel = np.where(self.kind == _LOCAL, 0, channels[starts(number)[self.link] + which])
-        return _Spread.of(self, channel)
+        return self.on(number, which)
+
+    def on(self, number: Array, which: Array) -> Spread:
+        """Return the messages with ``number`` channels for each connection, of which each message has ``which``."""
+        channels = free_channels(self.src, self.to, number, self.dst)
+        return Spread.of(self, np.where(self.kind == _LOCAL, 0, channels[starts(number)[self.link] + which]))
 
 
 @frozen(eq=False)
-class _Spread:
+class Spread:
     """The blocks of messages: ``rows`` are the messages, block by block, in the order of an execution.
 
     ``block`` is the block of each message, ``waits`` are the pairs of messages (later, earlier) of different blocks.
     """
 
-    messages: _Messages
+    messages: Messages
     channel: Array
     rows: Array
     block: Array
     waits: tuple[Array, Array]
 
     @classmethod
-    def of(cls, messages: _Messages, channel: Array) -> _Spread:
+    def of(cls, messages: Messages, channel: Array) -> Spread:
         m = messages
         keys = channel, m.peer, m.kind, m.rank
         rows, place = lexsort((m.order, *keys)), lexsort(keys)

@@ -17,8 +17,8 @@ from ..analysis.clocks import without_implied
 from ..analysis.hazards import conflicts, needed
 
 __all__ = [
-    "divided_by_depth", "in_order", "in_parts", "message_conflicts", "message_order", "relays", "waiting_as_needed",
-    "waiting_for", "without_implied_waits",
+    "divided_by_depth", "in_order", "in_parts", "message_conflicts", "message_order", "one_by_one", "relays",
+    "waiting_as_needed", "waiting_for", "without_implied_waits",
 ]  # fmt: skip
 
 
@@ -146,6 +146,12 @@ def in_parts(program: SymmetricProgram, parts: Array) -> SymmetricProgram:
     message = program.message[rows]
     part = (before[:-1] - before[start[:-1]][message]) * parts[message] // np.maximum(size[message], 1)
     return _divided(program, message_order(program), rows, first_of_group(message) | first_of_group(part))
+
+
+def one_by_one(program: SymmetricProgram) -> SymmetricProgram:
+    """Return the program with a message for each instruction of its seed."""
+    rows = np.arange(program.seed.num_instructions)
+    return _divided(program, message_order(program), rows, np.ones(len(rows), dtype=bool))
 
 
 def _divided(program: SymmetricProgram, order: Array, rows: Array, fresh: Array) -> SymmetricProgram:

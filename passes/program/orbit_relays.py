@@ -1,25 +1,30 @@
 """Fuse receives and sends of a template whose ranks forward what arrives, as on rings.
 
-A block that receives and sends has one channel, and data pass all ranks of a ring. So a channel that is the same on all
-ranks would carry all data. But if c ranks are the template, rank r may have the data of shard s on channel s - r modulo
-c: their images have the same channels. That needs a cyclic group whose order c divides.
+A block that receives and sends has one channel. What one rank forwards goes on over the same connections, so a chain of
+messages is on one channel (:mod:`.orbit_chains`). In a cyclic group, longer chains are possible: if c ranks are the
+template, rank r may have the data of shard s on channel s - r modulo c, and data pass all ranks of a ring. Their images
+have the same channels. That needs a group whose order c divides.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 import attrs
 import numpy as np
 
 from collc.ir.group import Translations
+from collc.ir.laid_out import run_counts
 from collc.ir.machine import completes_with
 from collc.ir.symmetric_program import SymmetricProgram
 
 from .assembling import assemble
 from .limits import steps
 from .merging import merge
+from .orbit_chains import along_chains
 from .orbit_channels import Room, on_channels
 from .orbit_joining import JoinLimits, Turns
-from .orbit_messages import relays, without_implied_waits
+from .orbit_messages import one_by_one, relays, without_implied_waits
 from .pairing import pair_blocks
 from .relays import followed, without_delay
 
@@ -27,7 +32,7 @@ __all__ = ["Forwarding"]
 
 
 class Forwarding:
-    """A template of as many ranks as connections have channels, for fusing receives with the sends that forward them.
+    """A template of as many ranks as connections have channels, or of one, for fusing receives with sends.
 
     ``prompt`` and ``through`` are pairs (receive, send) of :func:`.relays.without_delay`. Times are those of the model
     of :mod:`..analysis.timing` with ``alpha`` and ``unit``.
@@ -42,20 +47,23 @@ class Forwarding:
         self.through = without_delay(batched, times, clashes, found, through=True)
 
     @classmethod
-    def of(cls, program: SymmetricProgram, limits: JoinLimits, alpha: int, unit: int) -> Forwarding | None:
-        """Return the template; None if only all ranks together have such channels, or messages are no runs on all."""
-        group = program.group
-        cyclic = program.width == 1 and isinstance(group, Translations) and len(group.shape) == 1
-        short = limits.count is None or int(program.seed.count.max(initial=0)) <= limits.count
-        if not (cyclic and short) or program.joined.any() or len(program.numbering) or program.fixed:
-            return None
-        found = _channels(program)
-        width = next(n for n in range(found, group.order + 1) if group.order % n == 0)
-        if width == group.order:
-            return None
+    def of(cls, program: SymmetricProgram, limits: JoinLimits, alpha: int, unit: int) -> Iterator[Forwarding]:
+        """Yield templates, with as few channels as possible first.
+
+        There is none if messages are no single runs on all ranks, or need too many channels.
+        """
+        if program.fixed or program.width > 1:
+            return
         room = Room(1, limits.steps, limits.channels, None, limits.count, limits.fused)
-        spread = program if width == found else on_channels(program, width, room)
-        return None if spread is None else cls(spread.widened(width), limits, alpha, unit)
+        if isinstance(program.group, Translations) and len(program.group.shape) == 1:
+            found = [_around_ring(program, room)]
+        else:
+            whole = _in_single_runs(program, limits.count)
+            rooms = [room] if limits.steps is None else [room, attrs.evolve(room, steps=limits.steps // 2)]
+            found = [] if whole is None else [along_chains(whole, one) for one in rooms]
+        for one in found:
+            if one is not None:
+                yield cls(one, limits, alpha, unit)
 
     def joined(self, few: bool, through: bool = False) -> SymmetricProgram | None:
         """Return the template with blocks joined that forward data, or (``few``) all; None if that breaks limits.
@@ -79,6 +87,37 @@ class Forwarding:
         found = attrs.evolve(given, seed=seed, joined=np.zeros(seed.num_instructions, dtype=bool))
         fits = limits.steps is None or int(steps(seed, limits.fused).max(initial=0)) <= limits.steps
         return without_implied_waits(found) if fits and completes_with(found.batched, limits.depth) else None
+
+
+def _in_single_runs(program: SymmetricProgram, most: int | None) -> SymmetricProgram | None:
+    """Return the program with each message divided into single runs; None if a run has over ``most`` chunks.
+
+    None too if there are over twice as many: fusing joins two instructions. Numbered messages are sets of one run.
+    """
+    seed = program.seed
+    if len(program.numbering) or (most is not None and int(seed.count.max(initial=0)) > most):
+        return None
+    if not program.joined.any():
+        return program
+    if seed.num_instructions * program.group.order > 2 * int(run_counts(program, most).sum()):
+        return None
+    return one_by_one(program)
+
+
+def _around_ring(program: SymmetricProgram, room: Room) -> SymmetricProgram | None:
+    """Return the template of as many ranks as a connection needs channels, of a cyclic group.
+
+    None if only all ranks together have such channels, or if messages are no single runs.
+    """
+    short = room.count is None or int(program.seed.count.max(initial=0)) <= room.count
+    if not short or program.joined.any() or len(program.numbering):
+        return None
+    order, found = program.group.order, _channels(program)
+    width = next(n for n in range(found, order + 1) if order % n == 0)
+    if width == order:
+        return None
+    spread = program if width == found else on_channels(program, width, room)
+    return None if spread is None else spread.widened(width)
 
 
 def _channels(program: SymmetricProgram) -> int:

@@ -60,7 +60,7 @@ def ring(expression: str, kind: str, most: int | None = None) -> SymmetricProgra
 
 
 def forwarding(program: SymmetricProgram, most: int | None = None, channels: int | None = None) -> Forwarding | None:
-    return Forwarding.of(program, JoinLimits(most, channels, None, 2, True), 1 << 16, 1 << 16)
+    return next(Forwarding.of(program, JoinLimits(most, channels, None, 2, True), 1 << 16, 1 << 16), None)
 
 
 def fused(program: SymmetricProgram, most: int | None = None) -> SymmetricProgram:
