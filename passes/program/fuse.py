@@ -166,6 +166,13 @@ class Fuse(Pass):
     max_count: int | None = attrs.field(
         default=None, metadata={"help": "the most chunks of a template's instruction", "range": AT_LEAST_1}
     )
+    max_elements: int | None = attrs.field(
+        default=None,
+        metadata={
+            "help": "the most elements of a file that a rank reads: one, all ranks, its threadblocks and its steps",
+            "range": AT_LEAST_1,
+        },
+    )
     size: int | None = attrs.field(
         default=None,
         metadata={
@@ -241,7 +248,7 @@ class Fuse(Pass):
         found = {"apart": ir, "few": in_pairs(turns, room)}
         programs = {name: one for name, one in found.items() if one is not None}
         measured = {name: self._measures_of_template(one, room) for name, one in programs.items()}
-        chosen = self._within(measured)
+        chosen = self._within(ir, measured)
         return chosen and (programs[chosen[0]], f"{chosen[1]}; {of}")
 
     def _forwarded(self, ir: SymmetricProgram) -> tuple[SymmetricProgram, str] | None:
@@ -260,7 +267,7 @@ class Fuse(Pass):
         if not forwardings:
             return None
         measured = {name: self._measures_of_template(one, room, self.fused) for name, one in programs.items()}
-        chosen = self._within(measured)
+        chosen = self._within(ir, measured)
         if chosen is None:
             return None
         name, why = chosen
@@ -273,11 +280,22 @@ class Fuse(Pass):
                 return more, why
         return programs[name], why
 
-    def _within(self, measured: dict[str, _Measures]) -> tuple[str, str] | None:
-        """Return the best of the programs that have few enough threadblocks, and why; None if there is none."""
-        most = self.max_threadblocks
-        fits = {name: one for name, one in measured.items() if most is None or one.threadblocks <= most}
-        return self._chosen(fits) if fits else None
+    def _within(self, ir: SymmetricProgram, measured: dict[str, _Measures]) -> tuple[str, str] | None:
+        """Return the best of the programs that have few enough threadblocks, and why; None if there is none.
+
+        If some of them fit into a file that a rank can read, it is one of these.
+        """
+        most, elements = self.max_threadblocks, self.max_elements
+        found = {name: one for name, one in measured.items() if most is None or one.threadblocks <= most}
+        if elements is not None:
+            others = 1 + ir.num_ranks
+            fits = {
+                name: one
+                for name, one in found.items()
+                if others + one.threadblocks + one.steps // ir.width <= elements
+            }
+            found = fits or found
+        return self._chosen(found) if found else None
 
     def _measures_of_template(self, ir: SymmetricProgram, room: JoinLimits, fused: bool = True) -> _Measures:
         """Return the measures of a template; not ``fused``: of one whose messages are single instructions.

@@ -17,41 +17,73 @@ import numpy as np
 from collc.ir.arrays import Array, lexsort
 from collc.ir.editing import take
 from collc.ir.frozen import frozen
+from collc.ir.group import Translations
+from collc.ir.laid_out import run_counts
 from collc.ir.machine import execute, partners, receivers
 from collc.ir.ragged import first_of_group, inverse
 from collc.ir.symmetric_program import SymmetricProgram
 
 from .orbit_channels import Messages, Room
-from .orbit_messages import message_conflicts, message_order, relays, waiting_as_needed, waiting_for
+from .orbit_messages import (
+    message_conflicts,
+    message_order,
+    one_by_one,
+    relays,
+    waiting_as_needed,
+    waiting_for,
+)  # fmt: skip
 
-__all__ = ["along_chains"]
+__all__ = ["along_chains", "is_cyclic"]
 
 _ROUNDS = 16
+
+
+def is_cyclic(program: SymmetricProgram) -> bool:
+    """Return whether the ranks of a template are one ring: there longer chains are possible (:mod:`.orbit_relays`)."""
+    return program.width == 1 and isinstance(program.group, Translations) and len(program.group.shape) == 1
 
 
 def along_chains(program: SymmetricProgram, room: Room) -> SymmetricProgram | None:
     """Return the program with few channels, and each chain on one of them if it fits there.
 
-    Its messages are single instructions. None if these are more channels or blocks than a runtime has, or if messages
-    arrive in another order.
+    Messages become single instructions, on all ranks. None if that needs too many, if there are more channels than a
+    runtime has, or more blocks even if all are joined in pairs, or if messages arrive in another order.
     """
-    assert not program.joined.any(), "messages are single instructions"
-    messages = Messages.of(program, room).by_ranks(program.num_ranks)
-    chains = _Chains.of(program, messages)
-    most = room.steps
+    whole = None if is_cyclic(program) or program.width > 1 else _in_single_runs(program, room.count)
+    if whole is None:
+        return None
+    messages = Messages.of(whole, room).by_ranks(program.num_ranks)
+    chains = _Chains.of(whole, messages)
+    most, apart = room.steps, attrs.evolve(room, threadblocks=None)
     for _ in range(_ROUNDS):
         if most is not None and most < 2:
             return None
         number, channel, begin = chains.channels(most)
         found = messages.on(number, channel)
-        if found.limits_exceeded(room) or not found.in_order:
+        few = room.threadblocks is None or int(number.sum()) + bool(whole.batched.local.any()) <= room.threadblocks
+        if not few or found.limits_exceeded(apart) or not found.in_order:
             return None
         longest = int(found.steps.max(initial=0))
         if room.steps is None or most is None or longest <= room.steps:
-            placed = found.program(program)
+            placed = found.program(whole)
             return _one_by_one(placed, begin[found.rows]) or placed
         most = min(most * room.steps // longest, most - 1)  # a message may be several steps
     return None
+
+
+def _in_single_runs(program: SymmetricProgram, most: int | None) -> SymmetricProgram | None:
+    """Return the program with each message divided into single runs; None if a run has over ``most`` chunks.
+
+    None too if there are over twice as many: fusing joins two instructions. Numbered messages are sets of one run.
+    """
+    seed = program.seed
+    if program.fixed or len(program.numbering) or (most is not None and int(seed.count.max(initial=0)) > most):
+        return None
+    if not program.joined.any():
+        return program
+    if seed.num_instructions * program.group.order > 2 * int(run_counts(program, most).sum()):
+        return None
+    return one_by_one(program)
 
 
 @frozen(eq=False)

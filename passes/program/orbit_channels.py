@@ -111,6 +111,7 @@ class Messages:
 
     @classmethod
     def of(cls, program: SymmetricProgram, room: Room) -> Messages:
+        """Return the messages of a template; instructions are counted as ``room`` says."""
         batched, seed = program.batched, program.seed
         kind = np.select([batched.sends, batched.receives], [_SENDING, _RECEIVING], _LOCAL)
         links = program.links
@@ -179,6 +180,7 @@ class Spread:
 
     @classmethod
     def of(cls, messages: Messages, channel: Array) -> Spread:
+        """Return the blocks of messages on these channels."""
         m = messages
         keys = channel, m.peer, m.kind, m.rank
         rows, place = lexsort((m.order, *keys)), lexsort(keys)

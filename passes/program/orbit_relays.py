@@ -13,18 +13,16 @@ from collections.abc import Iterator
 import attrs
 import numpy as np
 
-from collc.ir.group import Translations
-from collc.ir.laid_out import run_counts
 from collc.ir.machine import completes_with
 from collc.ir.symmetric_program import SymmetricProgram
 
 from .assembling import assemble
 from .limits import steps
 from .merging import merge
-from .orbit_chains import along_chains
+from .orbit_chains import along_chains, is_cyclic
 from .orbit_channels import Room, on_channels
 from .orbit_joining import JoinLimits, Turns
-from .orbit_messages import one_by_one, relays, without_implied_waits
+from .orbit_messages import relays, without_implied_waits
 from .pairing import pair_blocks
 from .relays import followed, without_delay
 
@@ -52,15 +50,12 @@ class Forwarding:
 
         There is none if messages are no single runs on all ranks, or need too many channels.
         """
-        if program.fixed or program.width > 1:
-            return
         room = Room(1, limits.steps, limits.channels, None, limits.count, limits.fused)
-        if isinstance(program.group, Translations) and len(program.group.shape) == 1:
+        if is_cyclic(program):
             found = [_around_ring(program, room)]
         else:
-            whole = _in_single_runs(program, limits.count)
             rooms = [room] if limits.steps is None else [room, attrs.evolve(room, steps=limits.steps // 2)]
-            found = [] if whole is None else [along_chains(whole, one) for one in rooms]
+            found = [along_chains(program, one) for one in rooms]
         for one in found:
             if one is not None:
                 yield cls(one, limits, alpha, unit)
@@ -89,28 +84,13 @@ class Forwarding:
         return without_implied_waits(found) if fits and completes_with(found.batched, limits.depth) else None
 
 
-def _in_single_runs(program: SymmetricProgram, most: int | None) -> SymmetricProgram | None:
-    """Return the program with each message divided into single runs; None if a run has over ``most`` chunks.
-
-    None too if there are over twice as many: fusing joins two instructions. Numbered messages are sets of one run.
-    """
-    seed = program.seed
-    if len(program.numbering) or (most is not None and int(seed.count.max(initial=0)) > most):
-        return None
-    if not program.joined.any():
-        return program
-    if seed.num_instructions * program.group.order > 2 * int(run_counts(program, most).sum()):
-        return None
-    return one_by_one(program)
-
-
 def _around_ring(program: SymmetricProgram, room: Room) -> SymmetricProgram | None:
     """Return the template of as many ranks as a connection needs channels, of a cyclic group.
 
     None if only all ranks together have such channels, or if messages are no single runs.
     """
     short = room.count is None or int(program.seed.count.max(initial=0)) <= room.count
-    if not short or program.joined.any() or len(program.numbering):
+    if not short or program.joined.any() or len(program.numbering) or program.fixed:
         return None
     order, found = program.group.order, _channels(program)
     width = next(n for n in range(found, order + 1) if order % n == 0)

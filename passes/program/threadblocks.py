@@ -22,6 +22,7 @@ from ..analysis.hazards import sequential_order, synchronize
 from ..base import Pass
 from ..ranges import AT_LEAST_1
 from .limits import steps, steps_of
+from .orbit_chains import along_chains
 from .orbit_channels import Room, spread_over_channels
 from .spreading import Blocks, Layout, free_channels
 
@@ -89,11 +90,14 @@ class BalanceThreadblocks(Pass):
         return self._fit_blocks(self._spread(ir, order))
 
     def _by_orbits(self, ir: SymmetricProgram) -> SymmetricProgram | None:
-        """Return a template with its messages on channels; None if whole messages do not fit."""
+        """Return a template with its messages on channels; None if they do not fit.
+
+        They may fit only if `fuse` joins the blocks that forward data; otherwise `lay-out` distributes them again.
+        """
         most = self.max_threadblocks if ir.width == 1 else None  # `fuse` joins those of boxes
         room = Room(self.channels, self.max_steps, self.max_channels, most, self.max_count, self.fused)
         if room not in ir.found:
-            ir.found[room] = spread_over_channels(ir, room)
+            ir.found[room] = spread_over_channels(ir, room) or along_chains(ir, room)
         found: SymmetricProgram | None = ir.found[room]
         return found
 

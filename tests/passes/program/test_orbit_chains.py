@@ -171,3 +171,28 @@ def test_the_fastest_number_of_channels_is_chosen() -> None:
     assert isinstance(found, SymmetricProgram) and found.forwards
     few = next(Forwarding.of(program, JoinLimits(64, None, None, 2, True), 1 << 16, 1 << 16)).joined(few=False)
     assert few is not None and few.seed.num_channels < found.seed.num_channels
+
+
+@pytest.mark.quick
+def test_of_programs_that_fuse_those_that_a_rank_can_read_come_first() -> None:
+    program = BalanceThreadblocks(max_steps=64).run(bucket("torus(8, 8)", "reduce-scatter"))
+    assert isinstance(program, SymmetricProgram)
+    fastest = Fuse(max_steps=64).run(program)
+    assert isinstance(fastest, SymmetricProgram)
+    elements = 1 + 64 + fastest.seed.num_blocks + int(steps(fastest.seed).sum())
+    shorter = Fuse(max_steps=64, max_elements=elements - 1).run(program)
+    assert isinstance(shorter, SymmetricProgram) and verify(shorter).ok
+    assert 1 + 64 + shorter.seed.num_blocks + int(steps(shorter.seed).sum()) < elements
+    assert Fuse(max_steps=64, max_elements=elements).run(program) == fastest
+    assert Fuse(max_steps=64, max_elements=2).run(program) == fastest  # none fits
+
+
+@pytest.mark.quick
+def test_blocks_that_fit_only_if_joined_are_joined() -> None:
+    """Apart, a rank would have more threadblocks than the limit."""
+    program = bucket("torus(8, 8)", "reduce-scatter")
+    balanced = BalanceThreadblocks(max_threadblocks=12, max_steps=32).run(program)
+    assert isinstance(balanced, SymmetricProgram) and balanced.seed.num_blocks > 12
+    found = Fuse(max_threadblocks=12, max_steps=32).run(balanced)
+    assert isinstance(found, SymmetricProgram) and verify(found).ok
+    assert found.seed.num_blocks <= 12
