@@ -73,9 +73,16 @@ def _is_free(program: SymmetricProgram) -> bool:
 def _numbered(
     program: SymmetricProgram, numbering: _Numbering, most: int | None, share: int | None = None, by: str = "coalesce"
 ) -> SymmetricProgram:
-    """Return the program with a numbering if it saves instructions, as :func:`numbered_for_runs` says."""
+    """Return the program with a numbering if it saves instructions, as :func:`numbered_for_runs` says.
+
+    Without it each run that is sent is two instructions at least. If these are more, no others need to be counted.
+    """
     found = attrs.evolve(program, numbering=numbering.places)
-    before, after = (int(run_counts(one, most).sum()) for one in (program, found))
+    after, least = int(run_counts(found, most).sum()), 2 * numbering.runs_before
+    if after < least and share is None:
+        remark(f"{by}: {after} instructions for runs of neighbouring chunks instead of at least {least}")
+        return found
+    before = int(run_counts(program, most).sum())
     if after >= before or (share is not None and (before - after) * share < before):
         return program
     remark(f"{by}: {after} instructions for runs of neighbouring chunks instead of {before}")
@@ -84,10 +91,15 @@ def _numbered(
 
 @frozen(eq=False)
 class _Numbering:
-    """The place of each chunk of the vector, and how many runs all messages have with these places."""
+    """The place of each chunk of the vector, and how many runs all messages have with these places, and had before.
+
+    Both numbers are of sent chunks that are the first of their kind, as if messages had one buffer and runs any length.
+    So there are at least as many runs.
+    """
 
     places: Array
     runs: int
+    runs_before: int
 
 
 def _numbering(program: SymmetricProgram) -> _Numbering | None:
@@ -111,9 +123,10 @@ def _numbering(program: SymmetricProgram) -> _Numbering | None:
     message, interval = message[kept], interval[kept]
     count = shared_with_first(group, kinds, message, interval // together * kinds + number[interval % together])
     table = shared_by_images(group, count)
-    path = heavy_path(table, np.arange(len(table)))
+    before = np.arange(len(table))
+    path = heavy_path(table, before)
     places = _places(path, kind, np.tile(np.diff(cuts), program.width))
-    return _Numbering(places, len(interval) * group.order - weight(table, path))
+    return _Numbering(places, *(len(interval) * group.order - weight(table, order) for order in (path, before)))
 
 
 def _kinds(together: int, message: Array, interval: Array) -> Array:

@@ -30,7 +30,7 @@ from collc.passes.program.fuse import Fuse
 from collc.passes.program.lay_out import LayOut
 from collc.passes.program.limits import steps
 from collc.passes.program.orbit_messages import divided_by_depth, in_parts, message_conflicts, message_order, relays
-from collc.passes.program.orbit_numbering import numbered_for_runs
+from collc.passes.program.orbit_numbering import _numbering, numbered_for_runs
 from collc.passes.program.prune import PruneDependencies
 from collc.passes.program.scratch import ReuseScratch
 from collc.passes.program.threadblocks import BalanceThreadblocks
@@ -62,6 +62,22 @@ def test_a_numbering_never_needs_more_instructions(topology: Topology, most: int
     found = numbered_for_runs(program, most)
     assert verify(found).ok
     assert run_counts(found, most).sum() <= run_counts(program, most).sum()
+
+
+@settings(max_examples=examples(30), deadline=None)
+@given(topology=_NETWORKS, most=st.sampled_from([None, 1, 2]), divided=st.booleans())
+def test_a_program_has_at_least_the_runs_that_its_numbering_counts(
+    topology: Topology, most: int | None, divided: bool
+) -> None:
+    """A numbering is chosen without counting them: what a remark calls the least must be no more than there are."""
+    program = template(topology, "allreduce")
+    program = divided_by_depth(program) if divided else program
+    found = _numbering(program)
+    if found is not None:
+        assert found.runs <= found.runs_before
+        assert 2 * found.runs_before <= int(run_counts(program, most).sum())
+        numbered = attrs.evolve(program, numbering=found.places)
+        assert 2 * found.runs <= int(run_counts(numbered, most).sum())
 
 
 @settings(max_examples=examples(30), deadline=None)
