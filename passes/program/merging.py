@@ -157,6 +157,7 @@ class _Simulation:
         self.turn = [*by_place.tolist(), *range(n)]  # turn -> instruction, negative ones from the end
         self.heap: list[int] = []  # turns of pairs that are ready
         self.halves: list[tuple[int, int]] = []  # receives that are ready, but whose fused send is not
+        self.kept: list[tuple[int, int]] = []  # fused pairs that have begun, and may keep their block busy
         self.finished: list[int] = []
         self.begun = bytearray(n)
         self.done: list[int] = []
@@ -259,6 +260,8 @@ class _Simulation:
                     done.append(j)
                 if receiver >= 0:
                     busy[here] = i
+                    if j >= 0:
+                        heappush(self.kept, (place[i], i))
                     self._hurry(receiver)
                     continue
             # the pair has finished: release its successors, and the sender of its message
@@ -315,10 +318,11 @@ class _Simulation:
         if waiting:
             self._separate(min(waiting, key=self.place.__getitem__))
             return True
-        held = [i for i in self.busy if i >= 0 and self.follow[i] >= 0]
-        if held:
-            self._release(min(held, key=self.place.__getitem__))
-            return True
+        while self.kept:
+            i = heappop(self.kept)[1]
+            if self.follow[i] >= 0 and self.busy[self.host[self.block[i]]] == i:
+                self._release(i)
+                return True
         blocked = [(self.place[i], host) for host, rows in self.parked.items() for i in rows if not self.begun[i]]
         for _, host in sorted(blocked):
             if any(self.block[i] != self.block[self.busy[host]] for i in self.parked[host]):
