@@ -9,7 +9,6 @@ arrives at a cut is received by one threadblock, and sent by another.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import count as counting
 
 import attrs
 import numpy as np
@@ -138,10 +137,10 @@ class _Chains:
         if most is None:
             return [chains]
         pieces = sorted((piece for chain in chains for piece in _cut(chain, most - 1)), key=lambda piece: -len(piece))
-        total = sum(len(piece) + 1 for piece in pieces)
-        links = self.messages.link
-        for number in counting(-(-total // (most * max(len({int(links[m]) for p in pieces for m in p}), 1)))):
-            bins: list[list[list[int]]] = [[] for _ in range(max(number, 1))]
+        links = {int(link) for piece in pieces for link in self.messages.link[piece]}
+        least = -(-sum(len(piece) + 1 for piece in pieces) // (most * max(len(links), 1)))
+        for number in range(least, len(pieces) + 1):
+            bins: list[list[list[int]]] = [[] for _ in range(number)]
             load = [dict[int, int]() for _ in bins]
             for piece in pieces:
                 used = self._load(piece)
@@ -151,7 +150,7 @@ class _Chains:
                     load[k][link] = load[k].get(link, 0) + n
             if max((n for one in load for n in one.values()), default=0) <= most:
                 return bins
-        raise AssertionError("each piece fits a channel of its own")
+        raise AssertionError("a channel has room for each piece")
 
     def _load(self, piece: list[int]) -> dict[int, int]:
         """Return the messages of a piece by connection, and one more on each."""
