@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import attrs
 import numpy as np
@@ -376,3 +377,17 @@ def test_passes_of_a_template_have_its_rows_whatever_the_number_of_ranks(tmp_pat
     for one in ("lower", "coalesce", "balance-threadblocks", "fuse", "prune-dependencies", "reuse-scratch"):
         assert rows[8][one] < 6 * rows[4][one] < 8 * 64 * 4, one
     assert rows[8]["lay-out"] > 10 * rows[4]["lay-out"]
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("name", ["torus(4, 4)", "torus(6, 6)", "hypercube(4)", "circulant(24, {1, 5})"])
+def test_a_remark_on_a_numbering_says_no_more_than_there_are(name: str) -> None:
+    program = template(network(name), "allreduce")
+    with remarks() as texts:
+        found = Coalesce().run(program)
+    assert isinstance(found, SymmetricProgram) and len(found.numbering)
+    match = re.search(r"coalesce: (\d+) instructions .* instead of (?:at least )?(\d+)", "\n".join(texts))
+    assert match is not None
+    after, before = map(int, match.groups())
+    assert after == int(run_counts(found).sum())
+    assert after < before <= int(run_counts(attrs.evolve(found, numbering=[])).sum())
