@@ -157,7 +157,7 @@ class _Simulation:
         self.turn = [*by_place.tolist(), *range(n)]  # turn -> instruction, negative ones from the end
         self.heap: list[int] = []  # turns of pairs that are ready
         self.halves: list[tuple[int, int]] = []  # receives that are ready, but whose fused send is not
-        self.kept: list[tuple[int, int]] = []  # fused pairs that have begun, and may keep their block busy
+        self.unfinished: list[tuple[int, int]] = []  # fused pairs that have begun, and may keep their block busy
         self.finished: list[int] = []
         self.begun = bytearray(n)
         self.done: list[int] = []
@@ -261,7 +261,7 @@ class _Simulation:
                 if receiver >= 0:
                     busy[here] = i
                     if j >= 0:
-                        heappush(self.kept, (place[i], i))
+                        heappush(self.unfinished, (place[i], i))
                     self._hurry(receiver)
                     continue
             # the pair has finished: release its successors, and the sender of its message
@@ -318,8 +318,8 @@ class _Simulation:
         if waiting:
             self._separate(min(waiting, key=self.place.__getitem__))
             return True
-        while self.kept:
-            i = heappop(self.kept)[1]
+        while self.unfinished:
+            i = heappop(self.unfinished)[1]
             if self.follow[i] >= 0 and self.busy[self.host[self.block[i]]] == i:
                 self._release(i)
                 return True

@@ -23,14 +23,7 @@ from collc.ir.ragged import first_of_group, inverse
 from collc.ir.symmetric_program import SymmetricProgram
 
 from .orbit_channels import Messages, Room
-from .orbit_messages import (
-    message_conflicts,
-    message_order,
-    one_by_one,
-    relays,
-    waiting_as_needed,
-    waiting_for,
-)  # fmt: skip
+from .orbit_messages import message_conflicts, message_order, one_by_one, relays, waiting_as_needed, waiting_for
 
 __all__ = ["along_chains", "is_cyclic"]
 
@@ -65,15 +58,16 @@ def along_chains(program: SymmetricProgram, room: Room) -> SymmetricProgram | No
         longest = int(found.steps.max(initial=0))
         if room.steps is None or most is None or longest <= room.steps:
             placed = found.program(whole)
-            return _one_by_one(placed, begin[found.rows]) or placed
+            return _piece_after_piece(placed, begin[found.rows]) or placed
         most = min(most * room.steps // longest, most - 1)  # a message may be several steps
     return None
 
 
 def _in_single_runs(program: SymmetricProgram, most: int | None) -> SymmetricProgram | None:
-    """Return the program with each message divided into single runs; None if a run has over ``most`` chunks.
+    """Return the program with each message divided into single runs.
 
-    None too if there are over twice as many: fusing joins two instructions. Numbered messages are sets of one run.
+    None if there are over twice as many runs, because fusing saves no more than half of them, or if one has over
+    ``most`` chunks. None too for numbered programs: their messages are sets of many chunks in one run.
     """
     seed = program.seed
     if program.fixed or len(program.numbering) or (most is not None and int(seed.count.max(initial=0)) > most):
@@ -158,7 +152,7 @@ class _Chains:
         return dict(zip(links.tolist(), (numbers + 1).tolist(), strict=True))
 
 
-def _one_by_one(program: SymmetricProgram, begin: Array) -> SymmetricProgram | None:
+def _piece_after_piece(program: SymmetricProgram, begin: Array) -> SymmetricProgram | None:
     """Return the program whose blocks finish one piece after the other; None if ranks would wait for each other.
 
     ``begin`` says for each message when its piece begins.

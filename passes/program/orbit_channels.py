@@ -19,7 +19,7 @@ from .limits import image_steps, instructions_and_free
 from .orbit_messages import in_parts, message_conflicts, message_order, waiting_for
 from .spreading import free_channels, least_loaded
 
-__all__ = ["Messages", "Room", "Spread", "on_channels", "spread_over_channels"]
+__all__ = ["Messages", "Room", "on_channels", "spread_over_channels"]
 
 _ROUNDS = 16
 _SENDING, _RECEIVING, _LOCAL = 0, 1, 2
@@ -44,7 +44,7 @@ def spread_over_channels(program: SymmetricProgram, room: Room) -> SymmetricProg
     """Return the program with as many channels as its images need; None if its messages do not fit.
 
     Every message goes to the channel of its connection with the fewest chunks so far. Each is divided into as many
-    parts as its connection has channels, unless that needs more steps than more channels have.
+    parts as its connection has channels; if the parts do not fit, messages stay whole.
     """
     whole = Messages.of(program, room)
     for parts in (True, False):
@@ -153,20 +153,20 @@ class Messages:
             sent=leaving,
         )  # fmt: skip
 
-    def spread(self, number: Array) -> Spread:
+    def spread(self, number: Array) -> _Spread:
         """Return the messages with ``number`` channels for each connection."""
         of_sent = least_loaded(self.count[self.sent], self.carries, number)
         which = of_sent[np.minimum(starts(self.carries)[self.link] + self.nth, max(len(of_sent) - 1, 0))]
         return self.on(number, which)
 
-    def on(self, number: Array, which: Array) -> Spread:
+    def on(self, number: Array, which: Array) -> _Spread:
         """Return the messages with ``number`` channels for each connection, of which each message has ``which``."""
         channels = free_channels(self.src, self.to, number, self.dst)
-        return Spread.of(self, np.where(self.kind == _LOCAL, 0, channels[starts(number)[self.link] + which]))
+        return _Spread.of(self, np.where(self.kind == _LOCAL, 0, channels[starts(number)[self.link] + which]))
 
 
 @frozen(eq=False)
-class Spread:
+class _Spread:
     """The blocks of messages: ``rows`` are the messages, block by block, in the order of an execution.
 
     ``block`` is the block of each message, ``waits`` are the pairs of messages (later, earlier) of different blocks.
@@ -179,8 +179,7 @@ class Spread:
     waits: tuple[Array, Array]
 
     @classmethod
-    def of(cls, messages: Messages, channel: Array) -> Spread:
-        """Return the blocks of messages on these channels."""
+    def of(cls, messages: Messages, channel: Array) -> _Spread:
         m = messages
         keys = channel, m.peer, m.kind, m.rank
         rows, place = lexsort((m.order, *keys)), lexsort(keys)

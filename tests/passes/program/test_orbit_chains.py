@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from sampling import examples
-from template_programs import network
+from template_programs import cayley_networks, network, template
 
 import collc
 from collc.ir.collective import Collective
@@ -17,6 +17,7 @@ from collc.ir.program import Program
 from collc.ir.spec import Problem
 from collc.ir.symmetric import SymmetricSchedule
 from collc.ir.symmetric_program import SymmetricProgram
+from collc.ir.topology import Topology
 from collc.ir.verify import verify
 from collc.passes.lowering.template import lower_template
 from collc.passes.program.coalesce import Coalesce
@@ -25,7 +26,7 @@ from collc.passes.program.limits import steps
 from collc.passes.program.orbit_chains import along_chains
 from collc.passes.program.orbit_channels import Room
 from collc.passes.program.orbit_joining import JoinLimits
-from collc.passes.program.orbit_messages import one_by_one
+from collc.passes.program.orbit_messages import divided_by_depth, one_by_one
 from collc.passes.program.orbit_relays import Forwarding
 from collc.passes.program.threadblocks import BalanceThreadblocks
 from collc.passes.schedule.discretize import Discretize
@@ -85,6 +86,17 @@ def test_fused_chains_are_correct_on_one_rank_and_on_all(expression: str, kind: 
             listed = laid_out(joined)
             assert verify(listed).ok
             assert listed.num_instructions == joined.seed.num_instructions * joined.num_ranks
+
+
+@settings(max_examples=examples(30), deadline=None)
+@given(topology=cayley_networks(), kind=st.sampled_from(KINDS), most=st.sampled_from([None, 6, 12]))
+def test_chains_of_any_network_are_correct(topology: Topology, kind: str, most: int | None) -> None:
+    program = divided_by_depth(template(topology, kind))
+    found = along_chains(program, room(most))
+    assert found is None or verify(found).ok
+    for forwarding in Forwarding.of(program, JoinLimits(most, None, None, 2, True), 1 << 16, 1 << 16):
+        joined = forwarding.joined(few=True)
+        assert joined is None or (verify(joined).ok and verify(laid_out(joined)).ok)
 
 
 def test_a_chain_goes_straight_on_over_one_channel() -> None:
