@@ -27,7 +27,7 @@ from collc.ir.quantities import in_bytes
 from collc.ir.schedule import Action, Schedule
 from collc.ir.spec import Problem
 from collc.ir.verify import verify_schedule
-from collc.passes.schedule.rounding import time_per_byte
+from collc.passes.schedule.step_times import time_per_byte
 from collc.passes.synthesis.flow.scheduler import Flow
 from collc.passes.synthesis.torus.box_routing import BoxRouter
 from collc.passes.synthesis.two_tier.cluster import Cluster

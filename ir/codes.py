@@ -192,15 +192,15 @@ Close the string, and write a backslash as `\\\\`.""",
     "C0808": """a schedule that is too large to write out
 
 On a symmetric network collc stores only the transfers of one shard of a large schedule, or the trees of some roots: the
-template. The symmetry gives all others. Lowering to a program and rounding to fewer chunks need every transfer. collc
-writes out at most 67108864 transfers; an allgather on 10000 ranks has at least 99990000.
+template. The symmetry gives all others. Files of most runtimes list every rank's messages. collc writes out at most
+67108864 transfers, or pieces of messages; an allgather on 10000 ranks has at least 99990000.
 
     topology t = torus(100, 100);
     collective g = allgather on t;
     emit g as msccl-xml;
 
-`collc cost`, `collc verify` and `-t 'ir{level=schedule}'` need only the template; of a forest, `collc cost` does. For a
-program, use fewer ranks.""",
+`collc cost`, `collc verify`, `-t 'ir{level=schedule}'` and `mpi-c` need only the template; of a forest, `collc cost`
+does. For other files, use fewer ranks.""",
 }
 
 _PLUGINS = {

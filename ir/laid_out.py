@@ -11,6 +11,7 @@ import attrs
 import numpy as np
 
 from .arrays import Array, Columns, lexsort, numbered
+from .diagnostic import Excess, error
 from .editing import with_dependencies
 from .frozen import frozen
 from .group import Group
@@ -18,6 +19,7 @@ from .machine import partners, receivers
 from .opcodes import Opcode
 from .program import BLOCK_COLUMNS, INSTRUCTION_COLUMNS, Buffer, Program
 from .ragged import group_starts, nth, owners, ranges, starts
+from .symmetric import MOST_ROWS
 from .symmetric_program import SymmetricProgram
 
 __all__ = ["keep_runs", "laid_out", "run_counts"]
@@ -120,6 +122,16 @@ class _Runs:
         """Return ``element * messages + message`` of each instruction: those that send or copy, then the arrivals."""
         return [self.element * messages + self.message, (self.away * messages + self.arrival)[self.arrives]]
 
+    def cut(self, most: int | None) -> _Runs:
+        """Return the runs cut into ones of at most ``most`` chunks."""
+        if most is None or int(self.count.max(initial=0)) <= most:
+            return self
+        parts = -(-self.count // most)
+        row, begin = owners(parts), nth(parts) * most
+        columns: Columns = {field.name: getattr(self, field.name)[row] for field in attrs.fields(_Runs)}
+        columns |= {name: columns[name] + begin for name in ("src", "dst", "operand")}
+        return _Runs(**columns | {"count": np.minimum(columns["count"] - begin, most)})
+
     def renumbered(self, message: Array, row: Array) -> _Runs:
         """Return the runs by the new numbers of messages and of the seed's instructions."""
         found = attrs.evolve(
@@ -164,21 +176,34 @@ class _Runs:
 def _runs(program: SymmetricProgram, most: int | None) -> _Runs:
     """Return the runs of at most ``most`` chunks; they are kept, because passes count them before they are written."""
     if ("runs", most) not in program.found:
-        chunks, elements = _Chunks.of(program), np.arange(1 if program.fixed else program.group.order)
-        runs = chunks.runs(program, elements[:, None], most)
+        elements, pieces = np.arange(1 if program.fixed else program.group.order), _Pieces.of(program)
+        _require_few(program, len(pieces.message) * len(elements))
+        runs = pieces.runs(program, elements[:, None], most)
         # the messages of a fixed program have the same places on all ranks
         program.found["runs", most] = runs.of_all(program.group) if program.fixed else runs
     known: _Runs = program.found["runs", most]
     return known
 
 
-@frozen(eq=False)
-class _Chunks:
-    """The chunks of all messages that leave the seed's ranks, and of their copies: one row for each.
+def _require_few(program: SymmetricProgram, found: int) -> None:
+    """Raise C0808 if too many pieces of messages would be listed."""
+    if found > MOST_ROWS:
+        raise error(
+            "C0808", f"the messages of {program.collective.kind} on {program.num_ranks} ranks have {found} pieces; at "
+            f"most {MOST_ROWS} can be listed",
+            notes=["`collc cost` and `collc verify` need only the schedule of one rank"],
+            hint="use fewer ranks, or a target that needs the program of one rank only, such as `mpi-c`",
+            exit_status=3, excess=Excess("pieces", found, MOST_ROWS),
+        )  # fmt: skip
 
-    ``message`` sends it, ``arrival`` is the message at the other end, ``leads`` the element from the sender to the
-    receiver. ``sent`` and ``received`` are the instructions at both ends, ``sent_chunk`` and ``received_chunk`` number
-    the chunk among those of all instructions of the seed. A copy is both ends.
+
+@frozen(eq=False)
+class _Pieces:
+    """The messages that leave the seed's ranks, and their copies, in pieces that lie together on all images.
+
+    ``message`` sends a piece of ``count`` chunks, ``arrival`` is the message at the other end, ``leads`` the element
+    from the sender to the receiver. ``sent`` and ``received`` are the instructions at both ends, ``sent_at`` and
+    ``received_at`` the places of the piece in them. A copy is both ends.
     """
 
     message: Array
@@ -186,11 +211,12 @@ class _Chunks:
     leads: Array
     sent: Array
     received: Array
-    sent_chunk: Array
-    received_chunk: Array
+    sent_at: Array
+    received_at: Array
+    count: Array
 
     @classmethod
-    def of(cls, program: SymmetricProgram) -> _Chunks:
+    def of(cls, program: SymmetricProgram) -> _Pieces:
         seed, batched = program.seed, program.batched
         count, sends = seed.count.astype(np.int64), batched.sends
         first = starts(count)[program.message_start]  # the first chunk of each message
@@ -198,45 +224,62 @@ class _Chunks:
         arrival = np.where(sends, receivers(partners(batched)), np.arange(len(sends)))[message]
         leads = np.where(sends, seed.send_peer[batched.block].astype(np.int64) // program.width, 0)[message]
         size = np.diff(first)[message]
-        row, of = owners(count), owners(size)
+        row, at, of = owners(count), nth(count), owners(size)
+        apart = _is_apart(program, row, at)
         sent, received = ranges(first[message], size), ranges(first[arrival], size)
-        return cls(message[of], arrival[of], leads[of], row[sent], row[received], sent, received)
+        begin = np.flatnonzero(apart[sent] | apart[received])
+        length, of = np.diff(np.append(begin, len(of))), of[begin]
+        sent, received = sent[begin], received[begin]
+        return cls(message[of], arrival[of], leads[of], row[sent], row[received], at[sent], at[received], length)
 
     def runs(self, program: SymmetricProgram, elements: Array, most: int | None) -> _Runs:
         """Return the runs of at most ``most`` chunks on these images, a column: all, or one of a fixed program."""
         seed = program.seed
-        src, dst = _places(program, "src", elements), _places(program, "dst", elements)
-        kind, sent = self._kinds(seed), src.take(self.sent_chunk, axis=1)
+        kind, sent = self._kinds(seed), _places(program, "src", self.sent, self.sent_at, elements)
         order, sent = _sorted_within(kind, sent)
-        kind = np.sort(kind)  # all elements have the same kinds in the same columns
+        kind, count = np.sort(kind), self.count[order]  # all elements have the same kinds in the same columns
         leads, lead = numbered(self.leads)
         away = program.group.multiply(elements, leads)[elements, lead[order]]
-        received = self.received_chunk[order]
-        at = received if program.fixed else away * src.shape[1] + received
-        stored, operand = dst.take(at), src.take(at)
+        at = order if program.fixed else away * len(kind) + order
+        stored, operand = (
+            _places(program, end, self.received, self.received_at, elements).take(at) for end in ("dst", "src")
+        )
         fresh = np.ones(sent.shape, dtype=bool)
         adds = (seed.receives & seed.reads_src)[self.received[order[:, 1:]]]
         follows = kind[1:] == kind[:-1]
-        follows = follows & _ascends(sent) & _ascends(stored) & (_ascends(operand) | ~adds)
+        follows = follows & _follow(sent, count) & _follow(stored, count) & (_follow(operand, count) | ~adds)
         fresh[:, 1:] = ~follows
-        if most is not None:
-            at = np.arange(sent.shape[1])
-            fresh |= (at - np.maximum.accumulate(np.where(fresh, at, 0), axis=1)) % most == 0
         element, at = np.nonzero(fresh)
-        chunk = order[element, at]
+        piece = order[element, at]
+        length = np.add.reduceat(count.ravel(), np.flatnonzero(fresh.ravel())) if fresh.size else count.ravel()
         return _Runs(
-            element, self.message[chunk], away[element, at], self.arrival[chunk], sent[element, at],
-            stored[element, at], operand[element, at], self.sent[chunk], self.received[chunk],
-            np.diff(np.append(element * sent.shape[1] + at, fresh.size)),
-        )  # fmt: skip
+            element, self.message[piece], away[element, at], self.arrival[piece], sent[element, at],
+            stored[element, at], operand[element, at], self.sent[piece], self.received[piece], length,
+        ).cut(most)  # fmt: skip
 
     def _kinds(self, seed: Program) -> Array:
-        """Number the messages of the chunks, and in a message the buffers: chunks of other buffers are not adjacent."""
+        """Number the messages of the pieces, and in a message the buffers: pieces of other buffers are not adjacent."""
         kind = self.message
         adds = np.where(seed.reads_src, seed.src_buffer, 0)
         for buffer in (seed.src_buffer[self.sent], seed.dst_buffer[self.received], adds[self.received]):
             kind = kind * len(Buffer) + buffer
         return numbered(kind)[1]
+
+
+def _is_apart(program: SymmetricProgram, row: Array, at: Array) -> Array:
+    """Return which chunks, number ``at`` of instruction ``row``, do not lie behind the one before them on all images.
+
+    The first chunk of an instruction does not.
+    """
+    if not len(program.numbering):
+        return at == 0
+    behind = np.diff(program.numbering.astype(np.int64), prepend=-2).reshape(-1, program.chunks)
+    apart = (behind != 1).any(axis=0)
+    found = at == 0
+    for end in ("src", "dst"):
+        inside = (getattr(program.seed, f"{end}_offset").astype(np.int64)[row] + at) % program.chunks
+        found |= program.moving(end)[row] & apart[inside]
+    return found
 
 
 def _sorted_within(kind: Array, place: Array) -> tuple[Array, Array]:
@@ -251,16 +294,13 @@ def _sorted_within(kind: Array, place: Array) -> tuple[Array, Array]:
     return packed & (1 << bits) - 1, packed >> bits & (1 << wide) - 1
 
 
-def _places(program: SymmetricProgram, end: str, elements: Array) -> Array:
-    """Return where each chunk of the seed's accesses lies on images of its rank, shape (elements, chunks)."""
-    seed = program.seed
-    count = seed.count.astype(np.int64)
-    row = owners(count)
-    offset = getattr(seed, f"{end}_offset").astype(np.int64)[row] + nth(count)
+def _places(program: SymmetricProgram, end: str, row: Array, at: Array, elements: Array) -> Array:
+    """Return where pieces of the seed's instructions lie on images of their rank, shape (elements, pieces)."""
+    offset = getattr(program.seed, f"{end}_offset").astype(np.int64)[row] + at
     return program.placed(elements, offset, program.moving(end)[row])
 
 
-def _ascends(places: Array) -> Array:
-    """Return which places in a row follow the one before, without the first column."""
-    follows: Array = places[:, 1:] == places[:, :-1] + 1
+def _follow(places: Array, count: Array) -> Array:
+    """Return which pieces in a row follow the one before, without the first column."""
+    follows: Array = places[:, 1:] == places[:, :-1] + count[:, :-1]
     return follows

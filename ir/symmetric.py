@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
+from typing import TypeAlias
 
 import attrs
 import numpy as np
@@ -37,7 +38,7 @@ from .shown import counted, shown
 from .symmetries import Symmetries, moved_routes
 from .topology import Topology
 
-__all__ = ["MOST_LISTED", "MOST_ROWS", "SYMMETRIC_KINDS", "TEMPLATE_KINDS", "SymmetricSchedule"]
+__all__ = ["MOST_LISTED", "MOST_ROWS", "SYMMETRIC_KINDS", "TEMPLATE_KINDS", "AnySchedule", "SymmetricSchedule"]
 
 #: The collectives with one shard per rank in which all ranks have the same role.
 SYMMETRIC_KINDS = ("allgather", "reduce-scatter", "allreduce")
@@ -297,3 +298,7 @@ class SymmetricSchedule(Columnar):
         step = self.seed.step
         cuts = [0, *(np.flatnonzero(step[1:] != step[:-1]) + 1).tolist(), len(step)]
         return ((a, b) for a, b in pairwise(cuts) if b > a)
+
+
+#: schedules of all ranks, or of the first ranks and a group
+AnySchedule: TypeAlias = Schedule | SymmetricSchedule

@@ -70,7 +70,7 @@ class Runner:
             if isinstance(ir, SymmetricProgram):
                 if limits.templates:
                     continue  # it has joined messages and few blocks; passes on programs take instructions of all ranks
-                if not (limits.orbits and this.works_by_orbits(ir)):
+                if not (limits.orbits and self.guarded(chain, count, ir, partial(this.works_by_orbits, ir))):
                     ir, prefix = self.written_out(ir, chain, count), (*prefix, _listing(limits))
             prefix = (*prefix, this.on(ir))
             known = next((found for passes, found in self.known if passes == prefix), None)
@@ -80,12 +80,12 @@ class Runner:
                     self.known.append((prefix, known))
             ir = known
         if isinstance(ir, SymmetricProgram) and limits.orbits and end == len(chain.passes):
-            ir = self.written_out(ir, chain, end - 1)
+            ir = self.written_out(ir, chain, end - 1, last=True)
         return ir
 
-    def written_out(self, ir: SymmetricProgram, chain: Plan, count: int) -> Program:
+    def written_out(self, ir: SymmetricProgram, chain: Plan, count: int, last: bool = False) -> Program:
         """Return the program of all ranks of a template, before pass ``count`` or after the last one."""
-        session, this = self.session, _listing(_limits(chain))
+        session, this = self.session, _listing(_limits(chain), last)
         with span(this.name, "pass") as whole:
             after = self.guarded(chain, count, ir, lambda: session.timed(this.name, lambda: this.run(ir), rows))
             whole.rows = rows(after)
@@ -215,9 +215,9 @@ def _limits(chain: Plan) -> Limits:
     return Limits() if chain.target is None else chain.target.limits
 
 
-def _listing(limits: Limits) -> Pass:
-    """Return the pass that lists all ranks of a template within a target's limits."""
-    given = {name: value for name, value in attrs.asdict(limits).items() if value is not None}
+def _listing(limits: Limits, last: bool = False) -> Pass:
+    """Return the pass that lists all ranks of a template within a target's limits, ``last`` after all passes."""
+    given = {name: value for name, value in attrs.asdict(limits).items() if value is not None} | {"last": last}
     return build(pass_class(LIST.name), f"pass `{LIST.name}`", (), given)
 
 

@@ -8,7 +8,6 @@ received by rank j, from u moved by b^-1. In a regular group width is 1: ranks a
 from __future__ import annotations
 
 from collections.abc import Iterator
-from heapq import heappop, heappush
 
 import attrs
 import numpy as np
@@ -24,6 +23,7 @@ from collc.ir.symmetric_program import SymmetricProgram
 from collc.ir.symmetries import Identity
 
 from ..analysis.hazards import needed, neighbours
+from .passing import Passage
 
 __all__ = ["lower_messages", "lower_template"]
 
@@ -428,8 +428,8 @@ def _homes(s: SymmetricSchedule, ends: _Ends, atoms: _Atoms, shared: bool) -> tu
     held = ends.held
     output, start = (slots(held.rank, held.shard) for slots in (s.collective.output_slots, s.collective.input_slots))
     passing = (output < 0) & atoms.arrives
-    if shared and s.collective.kind == "alltoall":
-        room = _reused(s, ends, passing, atoms.early)
+    if s.collective.kind == "alltoall":
+        room = _passage(s, ends, atoms).places(passing, (start, output), shared)
     else:
         room = np.cumsum(passing) - 1
         room -= starts(passing.astype(np.int64))[group_starts(held.rank, s.width)[:-1]][held.rank]
@@ -438,35 +438,12 @@ def _homes(s: SymmetricSchedule, ends: _Ends, atoms: _Atoms, shared: bool) -> tu
     return buffer, home, np.where(start >= 0, start * s.parts, -1)
 
 
-def _reused(s: SymmetricSchedule, ends: _Ends, passing: Array, early: Array) -> Array:
-    """Return the place in its rank's scratch of each passing shard, in shards; a place is free after its last step.
-
-    Shards take the lowest free place in the order of their arrival. Others get -1.
-    """
-    step = s.seed.step.astype(np.int64)
-    last, begin = np.full(len(passing), -1), np.full(len(passing), s.num_steps)
-    np.maximum.at(last, ends.sent, step)
-    np.minimum.at(begin, ends.received, step)
-    begin[early] = -1
-    rows = np.flatnonzero(passing)
-    rows = rows[lexsort((begin[rows], ends.held.rank[rows]))]
-    found, size, owner = list[int](), 0, -1
-    free, busy = list[int](), list[tuple[int, int]]()
-    columns = (column[rows].tolist() for column in (ends.held.rank, begin, last))
-    for rank, arrives, leaves in zip(*columns, strict=True):
-        if rank != owner:
-            owner, size, free, busy = rank, 0, [], []
-        while busy and busy[0][0] < arrives:
-            heappush(free, heappop(busy)[1])
-        if free:
-            at = heappop(free)
-        else:
-            at, size = size, size + 1
-        found.append(at)
-        heappush(busy, (leaves, at))
-    place = np.full(len(passing), -1)
-    place[rows] = found
-    return place
+def _passage(s: SymmetricSchedule, ends: _Ends, atoms: _Atoms) -> Passage:
+    """Return how shards pass through the ranks of the template."""
+    seed, messages = s.seed, len(ends.to)
+    message = seed.step.astype(np.int64) * messages + ends.place
+    shard, lo, hi = (column.astype(np.int64) for column in (seed.shard, seed.lo, seed.hi))
+    return Passage(ends.held.rank, atoms.early, ends.sent, ends.received, shard, lo, hi, message, messages, s.parts)
 
 
 def _copies(s: SymmetricSchedule, ends: _Ends, atoms: _Atoms, home: Array, start: Array, buffer: Array) -> Columns:

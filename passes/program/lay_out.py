@@ -67,6 +67,7 @@ class LayOut(Pass):
             "range": AT_LEAST_1,
         },
     )
+    last: bool = attrs.field(default=False, metadata={"help": "no pass follows that fuses instructions"})
 
     def works_by_orbits(self, ir: SymmetricProgram) -> bool:
         return True
@@ -107,7 +108,7 @@ class LayOut(Pass):
         """
         runs, batched = run_counts(ir, self.max_count), ir.batched
         if self.max_elements is not None:
-            least = _least_steps(ir, runs) + 1 + ir.num_ranks + np.diff(batched.rank_blocks) // 2
+            least = _least_steps(ir, runs, self.last) + 1 + ir.num_ranks + np.diff(batched.rank_blocks) // 2
             self._require("elements", least, self.max_elements)
         if self.max_steps is not None and self.max_threadblocks is not None:
             sent = np.zeros((len(runs), ir.seed.num_blocks), dtype=np.int64)
@@ -147,12 +148,17 @@ def _packed(program: Program) -> Program:
     return packed
 
 
-def _least_steps(program: SymmetricProgram, runs: Array) -> Array:
-    """Return the least steps of the template's ranks: the most of their images."""
+def _least_steps(program: SymmetricProgram, runs: Array, last: bool) -> Array:
+    """Return the least steps of the template's ranks: the most of their images.
+
+    ``last``: if no runs are fused.
+    """
     batched, found = program.batched, []
     links = program.links
     if ((links.outward >= 0) & (links.inward >= 0)).any():
         each = [np.maximum(runs, without_implied(batched).num_dependencies)]
+    elif last:
+        each = [runs]
     else:
         each = [runs * batched.sends, runs * batched.receives]
     for steps_of in each:

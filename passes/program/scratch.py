@@ -8,7 +8,7 @@ from typing import ClassVar
 import attrs
 import numpy as np
 
-from collc.ir.arrays import Array, Columns, lexsort
+from collc.ir.arrays import Array, Columns, distinct, lexsort
 from collc.ir.frozen import frozen
 from collc.ir.laid_out import run_counts
 from collc.ir.program import Buffer, Program
@@ -23,6 +23,8 @@ __all__ = ["ReuseScratch", "first_fits"]
 
 #: entries of a table of lifetimes: ranks are placed at once whose tables are not larger together
 _ENTRIES = 1 << 22
+#: a template keeps its runs rather than save less than 1/_LITTLE of its scratch
+_LITTLE = 8
 
 
 @frozen
@@ -34,7 +36,9 @@ class ReuseScratch(Pass):
     Placement is first fit, in the order of first use. Scratch is allocated for the largest call, in proportion to its
     chunks.
 
-    An ``unfused`` template does not change: `lay-out` adds scratch for received data, and then packs all scratch.
+    Data that a template's messages move together, in adjacent places, stay adjacent. If it would save less than an
+    eighth of the scratch, and data lie apart that were one run, the pass does nothing. If it saves more, all ranks are
+    listed. An ``unfused`` template does not change: `lay-out` adds scratch for received data, and then packs all of it.
     """
 
     name: ClassVar[str] = "reuse-scratch"
@@ -45,30 +49,47 @@ class ReuseScratch(Pass):
     def works_by_orbits(self, ir: SymmetricProgram) -> bool:
         found = self.run(ir)
         assert isinstance(found, SymmetricProgram), "a template stays one"
-        # data that lie apart are more runs when messages are laid out
-        return found is ir or int(run_counts(found).sum()) <= int(run_counts(ir).sum())
+        return not _has_more_runs(found, ir)
 
     def run(self, ir: AnyProgram) -> AnyProgram:
         if isinstance(ir, SymmetricProgram):
             if ir.unfused:
                 return ir
             if "reused" not in ir.found:
-                reused = _reused(ir.seed, ir.batched, ir.message)
-                ir.found["reused"] = ir if reused is ir.seed else attrs.evolve(ir, seed=reused)
+                ir.found["reused"] = _reused_in_template(ir)
             found: SymmetricProgram = ir.found["reused"]
             return found
-        return _reused(ir, ir, np.arange(ir.num_instructions))
+        return _reused(ir, ir, None)
 
 
-def _reused(ir: Program, ordered: Program, instruction: Array) -> Program:
+def _reused_in_template(ir: SymmetricProgram) -> SymmetricProgram:
+    """Return a template with less scratch, or as it is: then too if it saves little, and data lie apart that were one
+    run.
+    """
+    reused = _reused(ir.seed, ir.batched, ir.message)
+    if reused is ir.seed:
+        return ir
+    found = attrs.evolve(ir, seed=reused)
+    before, after = int(ir.seed.scratch.max()), int(reused.scratch.max())
+    return ir if (before - after) * _LITTLE < before and _has_more_runs(found, ir) else found
+
+
+def _has_more_runs(found: SymmetricProgram, ir: SymmetricProgram) -> bool:
+    """Return whether messages need more instructions when they are laid out."""
+    return found is not ir and int(run_counts(found).sum()) > int(run_counts(ir).sum())
+
+
+def _reused(ir: Program, ordered: Program, message: Array | None) -> Program:
     """Return a program with less scratch, or as it is.
 
-    ``instruction[i]`` is what instruction i is part of in the ``ordered`` program, which has the dependencies.
+    ``message[i]`` is what instruction i is part of in the ``ordered`` program, which has the dependencies; None: it is
+    the same program.
     """
     if ir.placed or not ir.scratch.any():
         return ir
-    objects = _Objects.of(ir)
-    at = _placed(attrs.evolve(objects, row=instruction[objects.row]), clocks(ordered), ordered.num_ranks)
+    objects = _Objects.of(ir, message)
+    by = objects if message is None else attrs.evolve(objects, row=message[objects.row])
+    at = _placed(by, clocks(ordered), ordered.num_ranks)
     scratch = np.zeros(ir.num_ranks, dtype=np.int64)
     np.maximum.at(scratch, objects.rank, at + objects.size)
     if (scratch >= ir.scratch).all():
@@ -99,8 +120,8 @@ class _Objects:
     is_dst: Array
 
     @classmethod
-    def of(cls, program: Program) -> _Objects:
-        """Return the unions of overlapping accesses."""
+    def of(cls, program: Program, message: Array | None) -> _Objects:
+        """Return the unions of accesses that overlap, or that the same messages make to adjacent places."""
         rows = [np.flatnonzero(program.uses(end, Buffer.SCRATCH)) for end in ("src", "dst")]
         row, is_dst = np.concatenate(rows), np.repeat([0, 1], [len(of_end) for of_end in rows])
         low = np.concatenate([program.src_offset[rows[0]], program.dst_offset[rows[1]]]).astype(np.int64)
@@ -111,9 +132,24 @@ class _Objects:
         until = np.maximum.accumulate(high + rank * (high.max(initial=0) + 1)) - rank * (high.max(initial=0) + 1)
         fresh = first_of_group(rank)
         fresh[1:] |= low[1:] >= until[:-1]
+        if message is not None:
+            adjacent = np.append(False, (rank[1:] == rank[:-1]) & (low[1:] == until[:-1]))
+            fresh &= ~(adjacent & _as_before(np.cumsum(fresh) - 1, 2 * message[row] + is_dst))
         begin = np.flatnonzero(fresh)
         last = np.append(begin[1:], len(row))[: len(begin)] - 1
         return cls(rank[begin], low[begin], until[last] - low[begin], np.cumsum(fresh) - 1, row, is_dst)
+
+
+def _as_before(group: Array, value: Array) -> Array:
+    """Return for each row whether its group has the same set of values as the group before; groups ascend."""
+    values = int(value.max(initial=0)) + 1
+    group_of, value_of = np.divmod(distinct(group * values + value), values)
+    count = np.bincount(group_of)
+    alike = np.append(False, count[1:] == count[:-1])  # groups of one size
+    before = np.arange(len(group_of)) - np.append(0, count[:-1])[group_of]
+    alike[group_of[value_of != value_of[before]]] = False
+    same: Array = alike[group]
+    return same
 
 
 def _placed(objects: _Objects, known: Clocks, num_ranks: int) -> Array:

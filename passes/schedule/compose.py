@@ -13,15 +13,12 @@ from collc.ir.collective import Collective
 from collc.ir.diagnostic import error
 from collc.ir.frozen import frozen
 from collc.ir.schedule import Forest, Routes, Schedule
-from collc.ir.symmetric import SymmetricSchedule
+from collc.ir.symmetric import AnySchedule, SymmetricSchedule
 
 from ..base import Pass
 from .reverse import Reverse
 
 __all__ = ["Compose", "compose", "compose_forests"]
-
-
-AnySchedule = Schedule | SymmetricSchedule
 
 
 def compose(first: AnySchedule, second: AnySchedule) -> AnySchedule:

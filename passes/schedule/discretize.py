@@ -15,12 +15,13 @@ from collc.ir.diagnostic import error
 from collc.ir.frozen import frozen
 from collc.ir.schedule import Schedule
 from collc.ir.shown import counted
-from collc.ir.symmetric import SymmetricSchedule
+from collc.ir.symmetric import AnySchedule, SymmetricSchedule
 
 from ..base import Pass, Solver, remark, solver
 from ..knobs import Knob
 from ..ranges import Range
-from .rounding import best_rounding, round_parts, time_per_byte, time_with_messages
+from .rounding import best_rounding, round_parts
+from .step_times import seed_of, time_per_byte, time_with_messages
 
 __all__ = ["MOST_CHUNKS", "Discretize", "chunks_needed", "round_parts"]
 
@@ -29,8 +30,10 @@ __all__ = ["MOST_CHUNKS", "Discretize", "chunks_needed", "round_parts"]
 MOST_CHUNKS = 4096
 #: numbers of chunks for which the scheduler runs again
 _SOLVED = 6
-#: transfers up to which it does
+#: transfers up to which it does; of a template's own if it runs once
 _SOLVABLE = 1 << 18
+#: transfers of all ranks up to which a template is rounded as those too, each shard in another way
+_LISTED = 1 << 21
 
 
 @frozen
@@ -48,6 +51,9 @@ class Discretize(Pass):
     transfer (the rounding of section E.2 of the direct-connect paper, with the bound of Theorem 20). If the scheduler
     has an option for the number of chunks, it also runs again for whole chunks, with all its other options. The remark
     states the number, the reason, and the exact loss.
+
+    A template is rounded by one rule for all images of a shard: then it stays a template. All ranks are listed instead
+    if the rounding that differs from shard to shard takes less time, and there are at most 2^21 transfers.
 
     Raises C0507 (an impossible number of chunks) and C0598 (a vector that needs more chunks than can be numbered).
     """
@@ -87,21 +93,17 @@ class Discretize(Pass):
     def of_all_ranks(self) -> Discretize:
         return attrs.evolve(self, templates=False)
 
-    def run(self, ir: Schedule | SymmetricSchedule) -> Schedule | SymmetricSchedule:
-        whole = self.templates and isinstance(ir, SymmetricSchedule) and ir.movable
-        if isinstance(ir, SymmetricSchedule) and whole and chunks_needed(ir) <= self._most[0]:
-            return attrs.evolve(ir, seed=attrs.evolve(_reduced(ir.seed), discrete=True))
-        most, _ = self.most(ir.collective, exactly=True)
-        if isinstance(ir, SymmetricSchedule):
-            seed = _reduced(ir.seed)
-            if seed.parts <= most:
-                return attrs.evolve(ir, seed=attrs.evolve(seed, discrete=True))
-            ir = ir.unfold()  # rounding differs from shard to shard
+    def run(self, ir: AnySchedule) -> AnySchedule:
         exact = _reduced(ir)
-        if exact.parts <= most:
-            return attrs.evolve(exact, discrete=True)
-        most, why = _with_elements(ir.collective, *self.most(ir.collective))
+        whole = self.templates and isinstance(exact, SymmetricSchedule) and exact.movable
+        if exact.parts <= self.most(ir.collective, exactly=True, whole=whole)[0]:
+            return _discrete(exact)
+        most, why = _with_elements(ir.collective, *self.most(ir.collective, whole=whole))
         best, tried = best_rounding(exact, most, self.max_message)
+        if isinstance(exact, SymmetricSchedule) and len(exact) <= _LISTED:
+            fewest = min(most, self.most(ir.collective)[0])
+            listed, tried = best_rounding(exact.unfold(), fewest, self.max_message)
+            best = min(best, listed, key=lambda found: time_with_messages(found, self.max_message))
         solved = _solved(exact, best, most, self.max_message, solver())
         among = f"the best of 1 to {most}" if tried == most else f"the best of {tried} numbers up to {most}"
         remark(
@@ -117,7 +119,7 @@ class Discretize(Pass):
             return self.max_chunks, f"`max-chunks` is {self.max_chunks}"
         return MOST_CHUNKS, f"`max-chunks` is {MOST_CHUNKS} by default"
 
-    def within(self, given: Schedule | SymmetricSchedule, limits: Mapping[str, int]) -> Discretize:
+    def within(self, given: AnySchedule, limits: Mapping[str, int]) -> Discretize:
         """Return the pass limited to the chunks that a target can number, if the schedule needs more; it then counts
         messages too.
         """
@@ -126,11 +128,11 @@ class Discretize(Pass):
         tight = attrs.evolve(self, max_number=limits["max_offset"], max_message=limits.get("max_count"))
         return self if chunks_needed(given) <= tight.most(given.collective, exactly=True)[0] else tight
 
-    def most(self, collective: Collective, exactly: bool = False) -> tuple[int, str]:
+    def most(self, collective: Collective, exactly: bool = False, whole: bool = False) -> tuple[int, str]:
         """Return the most chunks that a shard may have, and the reason.
 
         ``exactly``: if they are those of all parts. These may be twice as many, so that ranks that do alike things do
-        so in whole chunks too.
+        so in whole chunks too. ``whole``: if the program is a template, of which all chunks are never listed.
         """
         from collc.ir.verify.program import MAX_CHUNKS, MAX_IN_WAVES
 
@@ -138,7 +140,7 @@ class Discretize(Pass):
         most, why = self._most
         shards = max(collective.input_shards, collective.output_shards)
         held = _held(collective)
-        if MAX_CHUNKS >= held and total // held < most:  # larger programs are templates, or not executed
+        if not whole and MAX_CHUNKS >= held and total // held < most:  # larger programs are templates, or not executed
             most, why = total // held, f"programs have at most {total} chunks in all buffers"
         if self.max_number is not None and (self.max_number + 1) // shards < most:
             most, why = (self.max_number + 1) // shards, f"chunks of a buffer have numbers up to {self.max_number}"
@@ -167,9 +169,9 @@ def _with_elements(collective: Collective, most: int, why: str) -> tuple[int, st
     return most, why
 
 
-def chunks_needed(schedule: Schedule | SymmetricSchedule) -> int:
+def chunks_needed(schedule: AnySchedule) -> int:
     """Return how many chunks per shard make every part a whole number of chunks."""
-    return _reduced(schedule.seed if isinstance(schedule, SymmetricSchedule) else schedule).parts
+    return _reduced(schedule).parts
 
 
 def _element_bytes(dtype: str) -> int:
@@ -178,7 +180,7 @@ def _element_bytes(dtype: str) -> int:
     return max(int(bits[0]) // 8, 1) if bits else 1
 
 
-def _loss(exact: Schedule, found: Schedule) -> str:
+def _loss(exact: AnySchedule, found: AnySchedule) -> str:
     """Return the additional bandwidth time of ``found`` over ``exact``, exactly and in percent."""
     topology = exact.topology
     total = topology.node_bandwidth if topology.is_direct else None
@@ -190,22 +192,35 @@ def _loss(exact: Schedule, found: Schedule) -> str:
     return f"{stated} {unit}{part} more than exactly" if more >= 0 else f"{-stated} {unit} less than exactly"
 
 
-def _solved(exact: Schedule, rounded: Schedule, most: int, longest: int | None, by: Solver | None) -> Schedule:
-    """Return a better schedule of whole chunks than the rounded one, if its scheduler finds one."""
+def _solved(exact: AnySchedule, rounded: AnySchedule, most: int, longest: int | None, by: Solver | None) -> AnySchedule:
+    """Return a better schedule of whole chunks than the rounded one, if its scheduler finds one.
+
+    A template is compared with templates if the scheduler makes them.
+    """
     least, best = time_per_byte(exact), time_with_messages(rounded, longest)
     equal_latency = len({kind.latency for kind in exact.topology.classes}) == 1  # else latency counts too
-    if by is None or best <= least or not equal_latency or len(exact) > _SOLVABLE:
+    if by is None or best <= least or not equal_latency:
+        return rounded
+    if len(seed_of(exact) if by.takes_fewer else exact) > _SOLVABLE:
         return rounded
     found = rounded
     for chunks in [min(most, exact.parts)] if by.takes_fewer else _numbers(exact.parts, rounded.parts, most):
         candidate = by.solve(chunks)
-        candidate = candidate.unfold() if isinstance(candidate, SymmetricSchedule) else candidate
+        if isinstance(candidate, SymmetricSchedule) and not isinstance(exact, SymmetricSchedule):
+            candidate = candidate.unfold()
         time = time_with_messages(candidate, longest)
         if candidate.num_steps <= exact.num_steps and (time, candidate.parts) < (best, found.parts):
             best, found = time, _reduced(candidate)
         if best <= least:
             break
-    return found if found is rounded else attrs.evolve(found, discrete=True)
+    return found if found is rounded else _discrete(found)
+
+
+def _discrete(schedule: AnySchedule) -> AnySchedule:
+    """Return a schedule with its parts as chunks."""
+    if isinstance(schedule, SymmetricSchedule):
+        return attrs.evolve(schedule, seed=attrs.evolve(schedule.seed, discrete=True))
+    return attrs.evolve(schedule, discrete=True)
 
 
 def _numbers(parts: int, rounded: int, most: int) -> list[int]:
@@ -216,8 +231,10 @@ def _numbers(parts: int, rounded: int, most: int) -> list[int]:
     return sorted({rounded, most, most - 1, *divisors[-3:]})
 
 
-def _reduced(schedule: Schedule) -> Schedule:
+def _reduced(schedule: AnySchedule) -> AnySchedule:
     """Divide all intervals by what they have in common, so that ``parts`` is the LCM of their denominators."""
+    if isinstance(schedule, SymmetricSchedule):
+        return attrs.evolve(schedule, seed=_reduced(schedule.seed))
     common = schedule.parts
     for column in (schedule.lo, schedule.hi):
         common = gcd(common, int(np.gcd.reduce(column.astype(np.int64), initial=0)))

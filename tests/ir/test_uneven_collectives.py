@@ -72,7 +72,7 @@ def test_members_and_weights_are_verified_and_costed(data: st.DataObject, kind: 
 
 def schedule_time(schedule: Schedule) -> Fraction:
     """Return the time per byte as the cost model computes it."""
-    from collc.passes.schedule.rounding import time_per_byte
+    from collc.passes.schedule.step_times import time_per_byte
 
     return time_per_byte(schedule)
 

@@ -40,7 +40,8 @@ from ..operations import require_commutative
 
 # Judging a problem needs no algorithm: functions import those that they run.
 if TYPE_CHECKING:
-    from ...schedule.compose import AnySchedule
+    from collc.ir.symmetric import AnySchedule
+
     from .balance import Balance, Histogram
     from .division import Division, Kinds
 

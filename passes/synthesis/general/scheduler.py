@@ -28,7 +28,7 @@ from ...applying import not_scheduled
 from ...base import Pass, has_collector, remark
 from ...knobs import CHUNKS, Knob
 from ...ranges import Range
-from ...schedule.rounding import time_per_byte
+from ...schedule.step_times import time_per_byte
 from ...schedulers import SCHEDULERS
 from ..exact.scheduler import Exact
 from .bound import MOST_SHARDS, general_bound

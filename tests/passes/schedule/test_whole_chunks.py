@@ -21,7 +21,7 @@ from collc.passes.lowering.lower import Lower
 from collc.passes.program.coalesce import Coalesce
 from collc.passes.program.threadblocks import BalanceThreadblocks
 from collc.passes.schedule.discretize import Discretize
-from collc.passes.schedule.rounding import time_per_byte
+from collc.passes.schedule.step_times import time_per_byte
 from collc.passes.schedule.whole_chunks import WholeChunks
 from collc.passes.synthesis.flow.scheduler import Flow
 from collc.passes.synthesis.forest.scheduler import ForestScheduler

@@ -25,7 +25,7 @@ from collc.ir.spec import Problem
 from collc.ir.topology import LinkClass, Topology
 from collc.ir.verify import verify
 from collc.passes.base import remarks
-from collc.passes.schedule.rounding import time_per_byte
+from collc.passes.schedule.step_times import time_per_byte
 from collc.passes.synthesis.exact.scheduler import Exact
 from collc.passes.synthesis.general.bound import general_bound
 from collc.passes.synthesis.general.mix import best_mix, mixed

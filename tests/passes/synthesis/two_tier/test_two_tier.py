@@ -21,7 +21,7 @@ from collc.ir.spec import Problem
 from collc.ir.symmetric import SymmetricSchedule
 from collc.ir.verify import verify, verify_schedule
 from collc.passes.base import remarks
-from collc.passes.schedule.rounding import time_per_byte
+from collc.passes.schedule.step_times import time_per_byte
 from collc.passes.synthesis.flow.scheduler import Flow
 from collc.passes.synthesis.two_tier import scheduler
 from collc.passes.synthesis.two_tier.cluster import Cluster

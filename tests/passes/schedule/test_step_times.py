@@ -1,0 +1,56 @@
+"""Times of templates against those of the schedules of all ranks."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import attrs
+import pytest
+
+import collc
+from collc.ir.collective import Collective
+from collc.ir.costs.cost import cost
+from collc.ir.spec import Problem
+from collc.ir.symmetric import SymmetricSchedule
+from collc.passes.base import Pass
+from collc.passes.schedule.step_times import time_per_byte, time_with_messages
+from collc.passes.synthesis.breadth_first.bfb import BFB
+from collc.passes.synthesis.flow.scheduler import Flow
+from collc.passes.synthesis.torus.bucket import Bucket
+from collc.passes.synthesis.torus.swing import Swing
+
+#: groups of one orbit, one element a rank, boxes with switches; links of two speeds, and parallel ones
+TEMPLATES: tuple[tuple[str, str, Pass], ...] = (
+    ("torus(3, 4)", "allgather", BFB(template=True)), ("torus(3, 4)", "alltoall", Flow(template=True)),
+    ("cayley(dihedral(4), {1, 2})", "allreduce", BFB(template=True)),
+    ("torus(4, 4, 2)", "reduce-scatter", Bucket(template=True)), ("hypercube(4)", "alltoall", Flow(template=True)),
+    ("torus(4, 4)", "allreduce", Swing(template=True)), ("torus(4, 2)", "allgather", Swing(template=True)),
+    ("dgx_a100(3)", "alltoall", Flow(template=True)), ("leaf_spine(4, 4, 2)", "alltoall", Flow(template=True)),
+    ("mi250(2)", "alltoall", Flow(template=True)),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("network", "kind", "scheduler"), TEMPLATES, ids=lambda value: str(value)[:24])
+def test_a_template_takes_the_time_of_all_its_ranks(network: str, kind: str, scheduler: Pass) -> None:
+    topology = collc.topology(network)
+    template = scheduler.run(Problem(topology, Collective(kind, topology.num_ranks, size=1 << 20)))
+    assert isinstance(template, SymmetricSchedule)
+    template = attrs.evolve(template, seed=_in_more_parts(template, 4))
+    listed = template.unfold()
+    assert time_per_byte(template) == time_per_byte(listed) == cost(template).time_per_byte
+    for longest in (1, 2, 3, 100):
+        assert time_with_messages(template, longest) == time_with_messages(listed, longest)
+    assert time_with_messages(template, 1) > time_with_messages(template, 100)
+
+
+def _in_more_parts(template: SymmetricSchedule, times: int) -> object:
+    seed = template.seed
+    return attrs.evolve(seed, parts=seed.parts * times, lo=seed.lo * times, hi=seed.hi * times)
+
+
+def test_a_link_that_elements_keep_in_place_carries_all_their_loads() -> None:
+    """Boxes rotate, but the links of one spine switch stay: each carries the data of all boxes."""
+    topology = collc.topology("leaf_spine(4, 4, 2)")
+    template = Flow(template=True).run(Problem(topology, Collective("alltoall", topology.num_ranks)))
+    assert isinstance(template, SymmetricSchedule) and template.orbits is not None
+    assert time_per_byte(template) == time_per_byte(template.unfold()) > Fraction(0)
