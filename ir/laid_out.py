@@ -271,11 +271,11 @@ def _is_apart(program: SymmetricProgram, row: Array, at: Array) -> Array:
 
     The first chunk of an instruction does not.
     """
+    found: Array = at == 0
     if not len(program.numbering):
-        return at == 0
+        return found
     behind = np.diff(program.numbering.astype(np.int64), prepend=-2).reshape(-1, program.chunks)
     apart = (behind != 1).any(axis=0)
-    found = at == 0
     for end in ("src", "dst"):
         inside = (getattr(program.seed, f"{end}_offset").astype(np.int64)[row] + at) % program.chunks
         found |= program.moving(end)[row] & apart[inside]

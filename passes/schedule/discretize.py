@@ -99,11 +99,11 @@ class Discretize(Pass):
         if exact.parts <= self.most(ir.collective, exactly=True, whole=whole)[0]:
             return _discrete(exact)
         most, why = _with_elements(ir.collective, *self.most(ir.collective, whole=whole))
-        best, tried = best_rounding(exact, most, self.max_message)
+        roundings = [best_rounding(exact, most, self.max_message)]
         if isinstance(exact, SymmetricSchedule) and len(exact) <= _LISTED:
-            fewest = min(most, self.most(ir.collective)[0])
-            listed, tried = best_rounding(exact.unfold(), fewest, self.max_message)
-            best = min(best, listed, key=lambda found: time_with_messages(found, self.max_message))
+            of_all = min(most, self.most(ir.collective)[0])
+            roundings.append(best_rounding(exact.unfold(), of_all, self.max_message))
+        best, tried = min(roundings, key=lambda found: time_with_messages(found[0], self.max_message))
         solved = _solved(exact, best, most, self.max_message, solver())
         among = f"the best of 1 to {most}" if tried == most else f"the best of {tried} numbers up to {most}"
         remark(
@@ -234,7 +234,11 @@ def _numbers(parts: int, rounded: int, most: int) -> list[int]:
 def _reduced(schedule: AnySchedule) -> AnySchedule:
     """Divide all intervals by what they have in common, so that ``parts`` is the LCM of their denominators."""
     if isinstance(schedule, SymmetricSchedule):
-        return attrs.evolve(schedule, seed=_reduced(schedule.seed))
+        return attrs.evolve(schedule, seed=_reduced_rows(schedule.seed))
+    return _reduced_rows(schedule)
+
+
+def _reduced_rows(schedule: Schedule) -> Schedule:
     common = schedule.parts
     for column in (schedule.lo, schedule.hi):
         common = gcd(common, int(np.gcd.reduce(column.astype(np.int64), initial=0)))

@@ -10,9 +10,9 @@ import numpy as np
 from collc.ir.arrays import Array, distinct, times
 from collc.ir.progress import progress
 from collc.ir.schedule import Schedule
-from collc.ir.symmetric import SymmetricSchedule
+from collc.ir.symmetric import AnySchedule, SymmetricSchedule
 
-from .step_times import AnySchedule, Crossed, seed_of, time_with_messages
+from .step_times import Crossed, seed_of, time_with_messages
 
 __all__ = ["best_rounding", "numbers_to_try", "round_parts"]
 
