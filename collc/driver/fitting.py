@@ -198,18 +198,26 @@ class _Fitting:
             return None
         fewer = free_number.set(chain, found)
         self.maker.announce(fewer)
-        fitted = self.attempt(self.maker, self.given, fewer, self.begin)
+        try:
+            fitted = self.attempt(self.maker, self.given, fewer, self.begin)
+        except CollcError as mistake:
+            if found > 1 or is_fatal(mistake):
+                raise
+            return None
         name, most = chain.passes[free_number.at].name, free_number.knob.text(found)
         self.maker.remark(f"{name}: in more than {most} the program exceeds limits of `{self.target}`")
         return fitted
 
     def largest_fitting(self, trial: Maker, chain: Plan, free_number: _FreeNumber) -> int | None:
-        """Return the largest number that was found to fit, by halving, then by bisection; None if no number fits."""
+        """Return the largest number that was found to fit, by halving, then by bisection; None if there is none.
+
+        1 is not tried: if no other number fits, only the files of 1 are left to make.
+        """
         at = free_number.at
         chain, before = _run_within(trial, self.given, chain, self.begin, at, self.limits)
         over = free_number.taken(chain, before, lambda: _run_within(trial, before, chain, at, at + 1, self.limits)[1])
         fits = over // 2
-        while fits and not self.fits(trial, before, free_number.set(chain, fits), at):
+        while fits > 1 and not self.fits(trial, before, free_number.set(chain, fits), at):
             fits, over = fits // 2, fits
         for _ in range(_BISECTIONS if fits else 0):
             middle = (fits + over) // 2
