@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import attrs
+import numpy as np
 
 from collc.backends.base import Target
+from collc.ir.arrays import distinct
 from collc.ir.diagnostic import CollcError, Kind
 from collc.ir.levels import Level
 from collc.ir.symmetric import SymmetricSchedule
@@ -51,13 +53,28 @@ def _instead_of(mistake: CollcError, work: Callable[[], Fitted]) -> Fitted:
 
 
 def _of_all_ranks(maker: Maker, chain: Plan, target: Target | None) -> Plan | None:
-    """Return the plan that lists all ranks before its passes; None if it did, or if the schedule is large."""
+    """Return the plan that lists all ranks before its passes; None if it did, or if the schedule is large.
+
+    None also if a rank sends to more ranks than it has threadblocks: each sends to one.
+    """
     schedule = maker.runner.schedule
     if target is None or not target.limits.orbits or not isinstance(schedule, SymmetricSchedule):
         return None
-    if len(schedule) > _MOST_RELISTED:
+    if len(schedule) > _MOST_RELISTED or _peers(schedule) > (target.limits.max_threadblocks or _MOST_RELISTED):
         return None
     return attrs.evolve(chain, passes=tuple(this.of_all_ranks() for this in chain.passes))
+
+
+def _peers(schedule: SymmetricSchedule) -> int:
+    """Return the most ranks to which a rank sends."""
+    seed, width = schedule.seed, schedule.width
+    if not schedule.movable or not len(seed):
+        return 0
+    element, own = np.divmod(seed.src.astype(np.int64), width)
+    to, orbit = np.divmod(seed.dst.astype(np.int64), width)
+    away = schedule.symmetry.multiply(schedule.symmetry.inverse(element), to)
+    sender = np.divmod(distinct((own * schedule.order + away) * width + orbit), schedule.order * width)[0]
+    return int(np.bincount(sender).max())
 
 
 def _unless_stuck(maker: Maker, first: Level, chain: Plan, target: Target | None) -> Fitted:

@@ -33,7 +33,7 @@ _OPCODES = (
     Opcode.SEND, Opcode.RECV, Opcode.COPY, Opcode.RECV_REDUCE_COPY,
     Opcode.RECV_COPY_SEND, Opcode.RECV_REDUCE_SEND, Opcode.RECV_REDUCE_COPY_SEND,
 )  # fmt: skip
-_ALONE = (Opcode.COPY, Opcode.RECV_COPY_SEND, Opcode.RECV_REDUCE_SEND, Opcode.RECV_REDUCE_COPY_SEND)
+_ALONE = (Opcode.RECV_COPY_SEND, Opcode.RECV_REDUCE_SEND, Opcode.RECV_REDUCE_COPY_SEND)
 _LOCAL = (Opcode.SEND, Opcode.COPY)
 _BLOCK = 1 << 22  # products of the group checked together
 _FEW_PEERS = 2  # peers up to which their products are checked one by one
@@ -186,6 +186,8 @@ def _form(program: SymmetricProgram) -> str:
     joined = np.flatnonzero(program.joined)
     alone = (joined == 0) | (seed.block[joined] != seed.block[joined - 1])
     alone |= seed.opcode[joined] != seed.opcode[joined - 1]
+    into_scratch = (seed.src_buffer == Buffer.INPUT) & (seed.dst_buffer == Buffer.SCRATCH)  # such copies have no order
+    alone |= (seed.opcode[joined] == Opcode.COPY) & ~(into_scratch[joined] & into_scratch[joined - 1])
     if alone.any() or np.isin(seed.opcode[joined], _ALONE).any():
         row = int(joined[np.argmax(alone)]) if alone.any() else int(joined[0])
         return f"{seed.place(row)} has no message before it to join"

@@ -23,6 +23,7 @@ from ..analysis.hazards import conflicts, known_conflicts, ordered_by, synchroni
 from ..base import Pass, remark
 from ..ranges import AT_LEAST_1
 from .coalesce_packing import Group, pack, saves_time, without_gaps
+from .orbit_messages import with_joined_copies
 from .orbit_numbering import divided_for_runs
 
 __all__ = ["Coalesce", "count_messages", "least_messages"]
@@ -46,8 +47,8 @@ class Coalesce(Pass):
     size, because packing delays large calls. No rank gets more copies than ``max-steps`` allows one threadblock.
 
     Messages of a template are sets of chunks, which lie in other places on every rank. They are divided into those that
-    could be sent at different times. Chunks with free numbers are numbered so that messages lie in few runs. None are
-    packed.
+    could be sent at different times. Adjacent copies from input to scratch are one message. Chunks with free numbers
+    are numbered so that messages lie in few runs. None are packed.
     """
 
     name: ClassVar[str] = "coalesce"
@@ -81,7 +82,7 @@ class Coalesce(Pass):
         if self.pack not in _PACKS:
             raise error("C0599", f"coalesce packs {', '.join(_PACKS)}, found `{self.pack}`", exit_status=2)
         if isinstance(ir, SymmetricProgram):
-            return divided_for_runs(ir, self.max_count)
+            return divided_for_runs(with_joined_copies(ir), self.max_count)
         joined = self._coalesced(ir)
         return joined if self.pack == "never" else self._packed(joined)
 

@@ -57,18 +57,19 @@ def spread_over_channels(program: SymmetricProgram, room: Room) -> SymmetricProg
 def _spread(program: SymmetricProgram, whole: Messages, room: Room, parts: bool) -> SymmetricProgram | None:
     """Return the program with its messages on channels, each in as many ``parts`` as its connection has, or whole."""
     number = np.full(len(whole.carries), max(room.channels, 1), dtype=np.int64)
+    local = np.ones(program.width, dtype=np.int64)
     for _ in range(_ROUNDS):
         divided = np.append(number, 1)[whole.link] if parts else 1
         parted = in_parts(program, np.where(whole.kind == _LOCAL, 1, divided))
-        found = (whole if parted is program else Messages.of(parted, room)).spread(number)
+        found = (whole if parted is program else Messages.of(parted, room)).spread(number, local)
         if found.limits_exceeded(room):
             return None
-        more = found.more(room.steps, number)
+        more = found.more(room.steps, number, local)
         if more is None:
             return None
-        if (more == number).all():
+        if all(map(np.array_equal, more, (number, local))):
             return found.program(parted)
-        number = more
+        number, local = more
     return None
 
 
@@ -88,7 +89,8 @@ class Messages:
     ``to`` which it leads, and how many it ``carries``.
 
     By message, ``rank`` is its rank, ``kind`` says whether it is sent, arrives or stays, ``link`` is its connection (0
-    for what stays) and ``nth`` its number there, ``peer`` its other rank, ``order`` its position in an execution.
+    for what stays) and ``nth`` its number there, ``peer`` its other rank, ``order`` its position in an execution. What
+    stays has a number among all that its rank keeps: ``stays`` are these, rank by rank, in the order of an execution.
     ``sent`` are those that leave, by connection. ``instructions`` and ``free`` are those of
     :func:`.limits.instructions_and_free`.
     """
@@ -105,6 +107,7 @@ class Messages:
     count: Array
     order: Array
     sent: Array
+    stays: Array
     instructions: Array
     free: Array
     conflicts: tuple[Array, Array]
@@ -128,11 +131,14 @@ class Messages:
         partner = partners(batched)
         arriving = kind == _RECEIVING
         nth[arriving] = nth[partner[arriving]]
+        stays = np.flatnonzero(kind == _LOCAL)
+        stays = stays[lexsort((order[stays], batched.rank[stays]))]
+        nth[stays] = nth_in_group(batched.rank[stays])
         instructions, free = instructions_and_free(program, room.count, room.fused)
         return cls(
             links.src[ends], links.dst[ends] % program.width, links.dst[ends],
             np.bincount(link[leaving], minlength=len(links)), batched.rank.astype(np.int64), kind, link, nth,
-            peer[batched.block], batched.count.astype(np.int64), order, leaving, instructions, free,
+            peer[batched.block], batched.count.astype(np.int64), order, leaving, stays, instructions, free,
             message_conflicts(program, order),
         )  # fmt: skip
 
@@ -143,7 +149,7 @@ class Messages:
         leaving = np.flatnonzero(self.kind == _SENDING)
         leaving = leaving[lexsort((self.order[leaving], link[leaving]))]
         by_old = lexsort((self.nth[leaving], self.link[leaving]))  # connection by connection, as arrivals are looked up
-        nth = np.zeros(len(self.kind), dtype=np.int64)
+        nth = self.nth.copy()
         nth[leaving] = nth_in_group(link[leaving])
         arriving = np.flatnonzero(self.kind == _RECEIVING)
         nth[arriving] = nth[leaving][by_old][starts(self.carries)[self.link[arriving]] + self.nth[arriving]]
@@ -153,16 +159,24 @@ class Messages:
             sent=leaving,
         )  # fmt: skip
 
-    def spread(self, number: Array) -> _Spread:
-        """Return the messages with ``number`` channels for each connection."""
+    def spread(self, number: Array, local: Array | None = None) -> _Spread:
+        """Return the messages with ``number`` channels for each connection, and ``local`` blocks for what a rank keeps.
+
+        The first part of what stays is in the first block, and so on. By default there is one block.
+        """
         of_sent = least_loaded(self.count[self.sent], self.carries, number)
         which = of_sent[np.minimum(starts(self.carries)[self.link] + self.nth, max(len(of_sent) - 1, 0))]
-        return self.on(number, which)
+        return self.on(number, which, local)
 
-    def on(self, number: Array, which: Array) -> _Spread:
+    def on(self, number: Array, which: Array, local: Array | None = None) -> _Spread:
         """Return the messages with ``number`` channels for each connection, of which each message has ``which``."""
         channels = free_channels(self.src, self.to, number, self.dst)
-        return _Spread.of(self, np.where(self.kind == _LOCAL, 0, channels[starts(number)[self.link] + which]))
+        part = np.zeros(len(self.kind), dtype=np.int64)
+        if local is not None:
+            rank = self.rank[self.stays]
+            part[self.stays] = self.nth[self.stays] * local[rank] // np.bincount(rank)[rank]
+        which = starts(number)[self.link] + which
+        return _Spread.of(self, np.where(self.kind == _LOCAL, 0, channels[which]), part)
 
 
 @frozen(eq=False)
@@ -179,9 +193,9 @@ class _Spread:
     waits: tuple[Array, Array]
 
     @classmethod
-    def of(cls, messages: Messages, channel: Array) -> _Spread:
+    def of(cls, messages: Messages, channel: Array, part: Array) -> _Spread:
         m = messages
-        keys = channel, m.peer, m.kind, m.rank
+        keys = part, channel, m.peer, m.kind, m.rank
         rows, place = lexsort((m.order, *keys)), lexsort(keys)
         fresh = np.any([first_of_group(column[place]) for column in keys], axis=0)
         block = np.empty(len(rows), dtype=np.int64)
@@ -212,19 +226,27 @@ class _Spread:
         limits = (int(self.channel.max(initial=0)) + 1, room.most_channels), (blocks, room.threadblocks)
         return any(most is not None and found > most for found, most in limits)
 
-    def more(self, most: int | None, number: Array) -> Array | None:
-        """Return the channels of connections so that fewer blocks are too long; None if one cannot become shorter."""
+    def more(self, most: int | None, number: Array, local: Array) -> tuple[Array, Array] | None:
+        """Return the channels of connections, and the blocks of what ranks keep, so that fewer blocks are too long.
+
+        None if one cannot become shorter.
+        """
         if most is None:
-            return number
-        more, steps = number.copy(), self.steps
+            return number, local
+        m, steps = self.messages, self.steps
+        more, more_local, kept = number.copy(), local.copy(), np.bincount(m.rank[m.stays], minlength=len(local))
         head = self.rows[first_of_group(self.block[self.rows])]
         for block in np.flatnonzero(steps > most).tolist():
-            link, kind = int(self.messages.link[head[block]]), int(self.messages.kind[head[block]])
-            if kind == _LOCAL or number[link] >= self.messages.carries[link]:
+            message = head[block]
+            if m.kind[message] == _LOCAL:
+                at, before, after, limit = int(m.rank[message]), local, more_local, kept
+            else:
+                at, before, after, limit = int(m.link[message]), number, more, m.carries
+            if before[at] >= limit[at]:
                 return None
-            need = max(-(-int(steps[block]) * int(number[link]) // most), int(number[link]) + 1)
-            more[link] = max(more[link], min(need, int(self.messages.carries[link])))
-        return more
+            need = max(-(-int(steps[block]) * int(before[at]) // most), int(before[at]) + 1)
+            after[at] = max(after[at], min(need, int(limit[at])))
+        return more, more_local
 
     def program(self, given: SymmetricProgram) -> SymmetricProgram:
         """Return the program of these blocks."""

@@ -9,7 +9,7 @@ from collc.ir.arrays import Array, distinct_pairs, lexsort
 from collc.ir.editing import take, with_dependencies
 from collc.ir.laid_out import keep_runs
 from collc.ir.machine import execute, partners
-from collc.ir.program import Buffer
+from collc.ir.program import Buffer, Opcode
 from collc.ir.ragged import first_of_group, group_starts, inverse, nth, ranges, starts
 from collc.ir.symmetric_program import SymmetricProgram
 
@@ -18,7 +18,7 @@ from ..analysis.hazards import conflicts, needed
 
 __all__ = [
     "divided_by_depth", "in_order", "in_parts", "message_conflicts", "message_order", "one_by_one", "relays",
-    "waiting_as_needed", "waiting_for", "without_implied_waits",
+    "waiting_as_needed", "waiting_for", "with_joined_copies", "without_implied_waits",
 ]  # fmt: skip
 
 
@@ -76,6 +76,27 @@ def without_implied_waits(program: SymmetricProgram) -> SymmetricProgram:
     """Return the program without the dependencies that others imply."""
     reduced = without_implied(program.batched)
     return waiting_for(program, reduced.dependent, reduced.deps.astype(np.int64))
+
+
+def with_joined_copies(program: SymmetricProgram) -> SymmetricProgram:
+    """Return the program with copies from input to scratch as one message, if they are adjacent at both ends.
+
+    They wait for nothing. What waits for one of them waits for all.
+    """
+    seed = program.seed
+    idle = (seed.opcode == Opcode.COPY) & (seed.num_dependencies == 0)
+    idle &= (seed.src_buffer == Buffer.INPUT) & (seed.dst_buffer == Buffer.SCRATCH)
+    follows = first_of_group(seed.block)
+    follows[1:] = ~follows[1:] & idle[1:] & idle[:-1]
+    for end in ("src", "dst"):
+        offset = getattr(seed, f"{end}_offset").astype(np.int64)
+        follows[1:] &= offset[1:] == offset[:-1] + seed.count[:-1]
+    if len(follows):
+        follows[0] = False
+    if not (follows & (program.joined == 0)).any():
+        return program
+    found = attrs.evolve(program, joined=(program.joined != 0) | follows)
+    return waiting_for(found, *distinct_pairs(found.message[seed.dependent], found.message[seed.deps]))
 
 
 def relays(program: SymmetricProgram, clashes: tuple[Array, Array]) -> tuple[Array, Array]:

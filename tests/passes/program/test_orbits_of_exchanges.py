@@ -10,12 +10,14 @@ from template_programs import KINDS, cayley_networks, instructions_of, template
 
 import collc
 from collc.cli import main
+from collc.ir.diagnostic import Excess, error
 from collc.ir.laid_out import run_counts
 from collc.ir.program import Program
 from collc.ir.symmetric_program import SymmetricProgram
 from collc.ir.topology import Topology
 from collc.ir.verify import verify
 from collc.passes.lowering.lower import Lower
+from collc.passes.program.lay_out import LayOut
 from collc.passes.program.orbit_messages import divided_by_depth
 from collc.passes.program.orbit_numbering import divided_for_runs
 
@@ -152,9 +154,12 @@ schedule c using {scheduler};
 
 
 def test_a_program_of_one_rank_over_the_limits_is_compiled_on_all_ranks(
-    capsys: pytest.CaptureFixture[str], tmp_path
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path
 ) -> None:  # type: ignore[no-untyped-def]
-    """Two rounds fewer than a threadblock has steps fit only after messages are packed on all ranks."""
+    def refused(self: LayOut, program: object) -> None:
+        raise error("C0509", "it does not fit", exit_status=3, excess=Excess("steps", 65, 64))
+
+    monkeypatch.setattr(LayOut, "_require_room", refused)
     source = tmp_path / "a.coll"
     source.write_text(TIGHT.format(scheduler="two-tier"))
     assert main(["compile", str(source), "-t", "msccl-xml", "-o", str(tmp_path / "a.xml"), "-v"]) == 0
@@ -173,7 +178,7 @@ def test_the_first_mistake_is_said_if_all_ranks_do_not_fit_either(monkeypatch: p
 
     monkeypatch.setattr(Lower, "run", noted)
     with pytest.raises(collc.CollcError) as caught:
-        compiled(("torus(8, 8)", "allgather", "bfb", ""), True, "msccl-xml{threadblocks=3, channels=1}")
+        compiled(("torus(8, 8)", "alltoall", "flow", ""), True, "msccl-xml{threadblocks=4, channels=1}")
     assert [d.code for d in caught.value.diagnostics] == ["C0509"]
-    assert "rank 0 would need at least 4 threadblocks" in str(caught.value)  # as `lay-out` says
+    assert "would have at least 123 steps" in str(caught.value)  # on all ranks these are 120
     assert tried[0] and not tried[-1]
