@@ -14,7 +14,9 @@ from template_programs import KINDS, cayley_networks, group_networks, instructio
 
 from collc.ir import laid_out as ir_laid_out
 from collc.ir.laid_out import laid_out, run_counts
+from collc.ir.machine import partners
 from collc.ir.program import Opcode
+from collc.ir.ragged import owners
 from collc.ir.symmetric_program import SymmetricProgram
 from collc.ir.text import parse_ir, print_ir
 from collc.ir.topology import Topology
@@ -34,6 +36,29 @@ def test_it_moves_the_chunks_of_the_unfolded_program(topology: Topology, kind: s
     assert instructions_of(found) == instructions_of(program.unfold())
     assert most is None or int(found.count[~found.local].max()) <= most
     assert int(run_counts(program, most).sum()) == found.num_instructions
+
+
+@settings(max_examples=examples(40), deadline=None)
+@given(topology=cayley_networks(), kind=st.sampled_from(KINDS), seed=st.sampled_from([None, 0, 1]))
+def test_runs_are_as_long_as_they_can_be(topology: Topology, kind: str, seed: int | None) -> None:
+    """Against single chunks: those of a message that follow each other at both ends are one instruction."""
+    program = template(topology, kind)
+    if seed is not None and kind == "allreduce":
+        program = _numbered(program, seed)
+    single = laid_out(program, 1)
+    of, partner = owners(run_counts(program, 1).ravel()), partners(single)
+    sender = np.where(partner >= 0, partner, np.arange(len(of)))
+    follows = of[1:] == of[:-1]
+    for end, rows, used in (
+        ("src", sender, single.reads_src[sender]), ("dst", np.arange(len(of)), single.writes_dst),
+        ("src", np.arange(len(of)), single.receives & single.reads_src),
+    ):  # fmt: skip
+        buffer, offset = (getattr(single, f"{end}_{c}").astype(np.int64)[rows] for c in ("buffer", "offset"))
+        follows &= ~used[1:] | ((buffer[1:] == buffer[:-1]) & (offset[1:] == offset[:-1] + 1))
+    ends = single.receives | single.local
+    runs = int(ends.sum()) - int((follows & ends[1:]).sum())
+    found = laid_out(program)
+    assert int((found.receives | found.local).sum()) == runs
 
 
 @settings(max_examples=examples(60), deadline=None)

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 import attrs
+import numpy as np
 import pytest
 
 import collc
 from collc.ir.collective import Collective
 from collc.ir.costs.cost import cost
+from collc.ir.schedule import Schedule
 from collc.ir.spec import Problem
 from collc.ir.symmetric import SymmetricSchedule
+from collc.ir.symmetries import Rotations
 from collc.passes.base import Pass
 from collc.passes.schedule.step_times import time_per_byte, time_with_messages
 from collc.passes.synthesis.breadth_first.bfb import BFB
 from collc.passes.synthesis.flow.scheduler import Flow
+from collc.passes.synthesis.one_box import template_of
 from collc.passes.synthesis.torus.bucket import Bucket
 from collc.passes.synthesis.torus.swing import Swing
+from collc.passes.synthesis.two_tier.scheduler import TwoTier
 
 #: groups of one orbit, one element a rank, boxes with switches; links of two speeds, and parallel ones
 TEMPLATES: tuple[tuple[str, str, Pass], ...] = (
@@ -48,9 +51,33 @@ def _in_more_parts(template: SymmetricSchedule, times: int) -> object:
     return attrs.evolve(seed, parts=seed.parts * times, lo=seed.lo * times, hi=seed.hi * times)
 
 
+FIXED = """
+topology t {
+  rank r[2];
+  switch a, b;
+  for i in 0..2 { link r[i] -> a; link b -> r[i]; }
+  link a -> b;
+}
+collective c = alltoall on t;
+"""
+
+
 def test_a_link_that_elements_keep_in_place_carries_all_their_loads() -> None:
-    """Boxes rotate, but the links of one spine switch stay: each carries the data of all boxes."""
-    topology = collc.topology("leaf_spine(4, 4, 2)")
-    template = Flow(template=True).run(Problem(topology, Collective("alltoall", topology.num_ranks)))
-    assert isinstance(template, SymmetricSchedule) and template.orbits is not None
-    assert time_per_byte(template) == time_per_byte(template.unfold()) > Fraction(0)
+    """Both ranks swap, the link between the switches stays: it carries the data of both."""
+    listed = collc.compile_source(FIXED)["c"].schedule
+    assert isinstance(listed, Schedule)
+    seed = listed.rows(np.flatnonzero(listed.shard == 1))  # from rank 0 to rank 1
+    template = SymmetricSchedule(seed, Rotations(listed.topology, np.array([1, 0, 2, 3])))
+    assert time_per_byte(template) == time_per_byte(template.unfold()) == time_per_byte(listed) == 1
+
+
+@pytest.mark.parametrize("network", ["dgx_a100(4)", "dgx_h100(3)"])
+def test_transfers_over_routes_of_one_orbit_are_messages_of_one(network: str) -> None:
+    """The template of `two-tier` has several routes that are images of each other."""
+    topology = collc.topology(network)
+    listed = TwoTier().run(Problem(topology, Collective("alltoall", topology.num_ranks, size=1 << 20)))
+    assert isinstance(listed, Schedule)
+    template = template_of(listed)
+    assert template is not None
+    template = attrs.evolve(template, seed=_in_more_parts(template, 4))
+    assert time_with_messages(template, 1) == time_with_messages(template.unfold(), 1) > time_per_byte(template)
