@@ -391,3 +391,20 @@ def test_a_remark_on_a_numbering_says_no_more_than_there_are(name: str) -> None:
     after, before = map(int, match.groups())
     assert after == int(run_counts(found).sum())
     assert after < before <= int(run_counts(attrs.evolve(found, numbering=[])).sum())
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("kind", ["allgather", "alltoall"])
+def test_the_last_pass_counts_all_steps_of_a_file_before_it_lists_them(kind: str) -> None:
+    """Before others, a step may receive one run and send another, so fewer are certain."""
+    program = Coalesce().run(template(network("torus(5, 5)"), kind))
+    assert isinstance(program, SymmetricProgram)
+    listed = LayOut().run(program)
+    most = int(np.bincount(listed.rank).max())  # the instructions of a rank
+    least = 1 + listed.num_ranks + most + int(np.diff(listed.rank_blocks).max()) // 2
+    assert LayOut(last=True, max_elements=least).run(program).num_instructions == listed.num_instructions
+    with pytest.raises(
+        collc.CollcError, match=f"at least {least} elements; the limit is {least - 1}"
+    ):
+        LayOut(last=True, max_elements=least - 1).run(program)
+    assert LayOut(max_elements=least - 1).run(program).num_instructions == listed.num_instructions
