@@ -403,8 +403,6 @@ def test_the_last_pass_counts_all_steps_of_a_file_before_it_lists_them(kind: str
     most = int(np.bincount(listed.rank).max())  # the instructions of a rank
     least = 1 + listed.num_ranks + most + int(np.diff(listed.rank_blocks).max()) // 2
     assert LayOut(last=True, max_elements=least).run(program).num_instructions == listed.num_instructions
-    with pytest.raises(
-        collc.CollcError, match=f"at least {least} elements; the limit is {least - 1}"
-    ):
+    with pytest.raises(collc.CollcError, match=f"at least {least} elements; the limit is {least - 1}"):
         LayOut(last=True, max_elements=least - 1).run(program)
     assert LayOut(max_elements=least - 1).run(program).num_instructions == listed.num_instructions
