@@ -11,6 +11,7 @@ from strategies import schedules
 from collc.ir.program import Buffer, Program
 from collc.passes.analysis.clocks import clocks
 from collc.passes.lowering.lower import Lower
+from collc.passes.program import scratch
 from collc.passes.program.coalesce import Coalesce
 from collc.passes.program.scratch import ReuseScratch, first_fits
 from collc.passes.schedule.discretize import Discretize
@@ -105,3 +106,12 @@ def one_ring():
     from collc.passes.synthesis.torus.ring import Ring
 
     return Ring().run(Problem(one_way_ring(4), Collective("allgather", 4)))
+
+
+@given(st.lists(st.sets(st.integers(0, 3), min_size=1), min_size=1, max_size=8))
+def test_adjacent_data_move_together_if_the_same_messages_access_them(accesses: list[set[int]]) -> None:
+    group = np.repeat(np.arange(len(accesses)), [len(found) for found in accesses])
+    value = np.array([message for found in accesses for message in found])
+    same = scratch._as_before(group, value)
+    due = [k > 0 and accesses[k] == accesses[k - 1] for k in range(len(accesses))]
+    assert same.tolist() == [due[k] for k in group]

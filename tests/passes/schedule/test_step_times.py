@@ -9,7 +9,7 @@ import pytest
 import collc
 from collc.ir.collective import Collective
 from collc.ir.costs.cost import cost
-from collc.ir.schedule import Schedule
+from collc.ir.schedule import Action, Schedule
 from collc.ir.spec import Problem
 from collc.ir.symmetric import SymmetricSchedule
 from collc.ir.symmetries import Rotations
@@ -71,9 +71,28 @@ def test_a_link_that_elements_keep_in_place_carries_all_their_loads() -> None:
     assert time_per_byte(template) == time_per_byte(template.unfold()) == time_per_byte(listed) == 1
 
 
+def test_transfers_over_routes_of_one_orbit_are_messages_of_one() -> None:
+    """Two rows of a step go over a link and its image: every link carries both, in six messages of a chunk."""
+    topology = collc.topology("uniring(4)")
+    columns = {
+        "step": [0, 0],
+        "shard": [1, 2],
+        "action": [Action.COPY] * 2,
+        "lo": [0, 0],
+        "hi": [3, 3],
+        "route": [0, 1],
+    }
+    seed = Schedule(topology, Collective("alltoall", 4, size=1 << 20), 3, **columns)
+    template = SymmetricSchedule(seed, Rotations(topology, np.array([1, 2, 3, 0])))
+    listed, one_row = template.unfold(), attrs.evolve(template, seed=seed.rows(np.array([0])))
+    assert time_with_messages(template, 1) == time_with_messages(listed, 1)
+    further = [time_with_messages(found, 1) - time_per_byte(found) for found in (one_row, template)]
+    assert 0 < 2 * further[0] == further[1]
+
+
 @pytest.mark.parametrize("network", ["dgx_a100(4)", "dgx_h100(3)"])
-def test_transfers_over_routes_of_one_orbit_are_messages_of_one(network: str) -> None:
-    """The template of `two-tier` has several routes that are images of each other."""
+def test_a_template_with_routes_that_are_images_takes_the_time_of_its_ranks(network: str) -> None:
+    """That of `two-tier` has several routes of an orbit."""
     topology = collc.topology(network)
     listed = TwoTier().run(Problem(topology, Collective("alltoall", topology.num_ranks, size=1 << 20)))
     assert isinstance(listed, Schedule)
