@@ -217,6 +217,7 @@ class _Pieces:
 
     @classmethod
     def of(cls, program: SymmetricProgram) -> _Pieces:
+        """Return the pieces of a template's messages: they are cut where the chunks of either end lie apart."""
         seed, batched = program.seed, program.batched
         count, sends = seed.count.astype(np.int64), batched.sends
         first = starts(count)[program.message_start]  # the first chunk of each message

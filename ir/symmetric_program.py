@@ -39,8 +39,8 @@ class SymmetricProgram(Columnar):
 
     All blocks of the seed are those of its first :attr:`width` ranks; its instructions do not cross shards. ``joined``
     (a flag of each instruction) says that an instruction moves its data in the message of the instruction before it,
-    which is of the same block and opcode. Dependencies are those of the first instruction of a message, on first
-    instructions.
+    which is of the same block and opcode. Copies join only from input to scratch, in no order. Dependencies are those
+    of the first instruction of a message, on first instructions.
 
     Where every rank has the whole vector before and after, chunks may lie in any order: ``numbering`` is the place of
     each chunk of the vector in input and output, the same on all ranks. Offsets are numbers of chunks, not places.

@@ -60,7 +60,8 @@ def _of_all_ranks(maker: Maker, chain: Plan, target: Target | None) -> Plan | No
     schedule = maker.runner.schedule
     if target is None or not target.limits.orbits or not isinstance(schedule, SymmetricSchedule):
         return None
-    if len(schedule) > _MOST_RELISTED or _peers(schedule) > (target.limits.max_threadblocks or _MOST_RELISTED):
+    most = target.limits.max_threadblocks
+    if len(schedule) > _MOST_RELISTED or (most is not None and _peers(schedule) > most):
         return None
     return attrs.evolve(chain, passes=tuple(this.of_all_ranks() for this in chain.passes))
 
@@ -70,11 +71,11 @@ def _peers(schedule: SymmetricSchedule) -> int:
     seed, width = schedule.seed, schedule.width
     if not schedule.movable or not len(seed):
         return 0
-    element, own = np.divmod(seed.src.astype(np.int64), width)
+    element, sender = np.divmod(seed.src.astype(np.int64), width)  # the sender is an image of a rank of the template
     to, orbit = np.divmod(seed.dst.astype(np.int64), width)
-    away = schedule.symmetry.multiply(schedule.symmetry.inverse(element), to)
-    sender = np.divmod(distinct((own * schedule.order + away) * width + orbit), schedule.order * width)[0]
-    return int(np.bincount(sender).max())
+    receiver = schedule.symmetry.multiply(schedule.symmetry.inverse(element), to) * width + orbit
+    ranks = schedule.topology.num_ranks
+    return int(np.bincount(distinct(sender * ranks + receiver) // ranks).max())
 
 
 def _unless_stuck(maker: Maker, first: Level, chain: Plan, target: Target | None) -> Fitted:

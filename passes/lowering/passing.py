@@ -66,8 +66,8 @@ class Passage:
         """Return the place in its rank's scratch of each ``passing`` shard, in shards; others get -1.
 
         ``ends`` are the places of shards in input and output, -1 where they have none. If places are ``shared``, no
-        rank has one more than it needs, otherwise each shard has its own. Shards are in order or in the lowest free
-        places, or side by side, if that makes fewer runs.
+        rank has one more than it needs, otherwise each shard has its own. Shards lie side by side if that makes fewer
+        runs; otherwise in the lowest free places, or in order.
         """
         rows = np.flatnonzero(passing)
         begin = np.where(self.early, -1, self.came // self.messages)
@@ -77,12 +77,13 @@ class Passage:
         if len(distinct(self.shard)) > _MOST_PAIRED:
             return lowest
         order = rows[lexsort([c[rows] for c in (self._in_order(), self.left, self.came, begin, self.rank)])]
-        group = np.cumsum(np.any([first_of_group(c[order]) for c in (self.rank, self.came, self.left)], axis=0))
-        beside[order] = nth_in_group(self.rank[order])
         if shared:
+            group = np.cumsum(np.any([first_of_group(c[order]) for c in (self.rank, self.came, self.left)], axis=0))
             for of_rank in np.split(np.arange(len(order)), np.flatnonzero(first_of_group(self.rank[order]))[1:]):
                 here = order[of_rank]
                 beside[here] = _side_by_side(group[of_rank], begin[here], last[here])
+        else:
+            beside[order] = nth_in_group(self.rank[order])
         return max((lowest, beside), key=lambda place: self._adjacent(place, passing, ends))
 
     def _in_order(self) -> Array:

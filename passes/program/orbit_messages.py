@@ -86,13 +86,11 @@ def with_joined_copies(program: SymmetricProgram) -> SymmetricProgram:
     seed = program.seed
     idle = (seed.opcode == Opcode.COPY) & (seed.num_dependencies == 0)
     idle &= (seed.src_buffer == Buffer.INPUT) & (seed.dst_buffer == Buffer.SCRATCH)
-    follows = first_of_group(seed.block)
-    follows[1:] = ~follows[1:] & idle[1:] & idle[:-1]
+    follows = np.zeros(len(idle), dtype=bool)
+    follows[1:] = (seed.block[1:] == seed.block[:-1]) & idle[1:] & idle[:-1]
     for end in ("src", "dst"):
         offset = getattr(seed, f"{end}_offset").astype(np.int64)
         follows[1:] &= offset[1:] == offset[:-1] + seed.count[:-1]
-    if len(follows):
-        follows[0] = False
     if not (follows & (program.joined == 0)).any():
         return program
     found = attrs.evolve(program, joined=(program.joined != 0) | follows)

@@ -63,8 +63,9 @@ class ReuseScratch(Pass):
 
 
 def _reused_in_template(ir: SymmetricProgram) -> SymmetricProgram:
-    """Return a template with less scratch, or as it is: then too if it saves little, and data lie apart that were one
-    run.
+    """Return a template with less scratch, or as it is.
+
+    It does not change either if that saves little scratch, and data lie apart that were one run.
     """
     reused = _reused(ir.seed, ir.batched, ir.message)
     if reused is ir.seed:

@@ -32,7 +32,7 @@ MOST_CHUNKS = 4096
 _SOLVED = 6
 #: transfers up to which it does; of a template's own if it runs once
 _SOLVABLE = 1 << 18
-#: transfers of all ranks up to which a template is rounded as those too, each shard in another way
+#: transfers of all ranks up to which the shards of a template are also rounded one by one
 _LISTED = 1 << 21
 
 
@@ -52,8 +52,8 @@ class Discretize(Pass):
     has an option for the number of chunks, it also runs again for whole chunks, with all its other options. The remark
     states the number, the reason, and the exact loss.
 
-    A template is rounded by one rule for all images of a shard: then it stays a template. All ranks are listed instead
-    if the rounding that differs from shard to shard takes less time, and there are at most 2^21 transfers.
+    All images of a template's shard are rounded alike, so a template remains one. If there are at most 2^21 transfers,
+    the shards of all ranks are also rounded one by one. The pass lists all ranks if that takes less time.
 
     Raises C0507 (an impossible number of chunks) and C0598 (a vector that needs more chunks than can be numbered).
     """
@@ -101,8 +101,8 @@ class Discretize(Pass):
         most, why = _with_elements(ir.collective, *self.most(ir.collective, whole=whole))
         roundings = [best_rounding(exact, most, self.max_message)]
         if isinstance(exact, SymmetricSchedule) and len(exact) <= _LISTED:
-            of_all = min(most, self.most(ir.collective)[0])
-            roundings.append(best_rounding(exact.unfold(), of_all, self.max_message))
+            most_listed = min(most, self.most(ir.collective)[0])
+            roundings.append(best_rounding(exact.unfold(), most_listed, self.max_message))
         best, tried = min(roundings, key=lambda found: time_with_messages(found[0], self.max_message))
         solved = _solved(exact, best, most, self.max_message, solver())
         among = f"the best of 1 to {most}" if tried == most else f"the best of {tried} numbers up to {most}"

@@ -19,7 +19,7 @@ __all__ = ["best_rounding", "numbers_to_try", "round_parts"]
 #: every number is tried up to this many rounded transfers and numbers; beyond that only likely numbers
 _WORK, _EVERY = 1 << 23, 512
 _LIKELY = 64
-#: the offsets at which the ends of a template's parts are rounded, of which the best is taken
+#: units of the offsets at which the ends of a template's parts are rounded
 _OFFSETS = 16
 
 
@@ -76,8 +76,8 @@ class _Ends:
 def _offsets(schedule: AnySchedule, shard: Array) -> tuple[int, Array]:
     """Return the units of offsets, and those of shards.
 
-    All images of a shard have its offset: so a template stays one. Its shards are few, so that one offset for all, of
-    which the best is taken, is added to theirs.
+    All images of a shard have its offset, so a template remains one. Its shards are few, and errors of a few may add up
+    on one link: so :func:`best_rounding` tries to add each of ``_OFFSETS`` units to all offsets.
     """
     if isinstance(schedule, SymmetricSchedule):
         return _OFFSETS, shard * (7 * _OFFSETS) // max(schedule.shards, 1) % _OFFSETS
