@@ -23,6 +23,7 @@ __all__ = [
     "fit",
     "last_at_most",
     "lexsort",
+    "lowest_joined",
     "numbered",
     "times",
 ]
@@ -175,6 +176,25 @@ def are_among(values: Array, others: Array) -> Array:
     ordered = np.sort(others)
     found: Array = ordered[np.minimum(np.searchsorted(ordered, values), len(ordered) - 1)] == values
     return found
+
+
+def lowest_joined(number: int, one: Array, other: Array) -> Array:
+    """Return for each of ``number`` nodes the lowest node that pairs join it with, directly or by others.
+
+    >>> lowest_joined(5, np.array([4, 2]), np.array([1, 4])).tolist()
+    [0, 1, 1, 3, 1]
+    """
+    part = np.arange(number)
+    while True:
+        least = np.minimum(part[one], part[other])
+        lower = part.copy()
+        np.minimum.at(lower, part[one], least)
+        np.minimum.at(lower, part[other], least)
+        while (lower[lower] != lower).any():
+            lower = lower[lower]
+        if (lower == part).all():
+            return part
+        part = lower[part]
 
 
 def last_at_most(ordered: Array, values: Array) -> Array:

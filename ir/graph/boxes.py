@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ..arrays import Array
+from ..arrays import Array, lowest_joined
 from ..frozen import frozen
 from ..shown import counted
 from ..topology import Topology
@@ -109,18 +109,8 @@ def _joining(topology: Topology) -> Iterator[tuple[Array, str]]:
 
 def _components(topology: Topology, kept: Array) -> Array:
     """Return for every node the lowest node that links of ``kept`` join it with, in either direction."""
-    a, b = topology.src[kept].astype(np.int64), topology.dst[kept].astype(np.int64)
-    part = np.arange(topology.num_nodes)
-    while True:
-        least = np.minimum(part[a], part[b])
-        lower = part.copy()
-        np.minimum.at(lower, part[a], least)
-        np.minimum.at(lower, part[b], least)
-        while (lower[lower] != lower).any():
-            lower = lower[lower]
-        if (lower == part).all():
-            return part
-        part = lower[part]
+    ends = (end[kept].astype(np.int64) for end in (topology.src, topology.dst))
+    return lowest_joined(topology.num_nodes, *ends)
 
 
 def _boxes(topology: Topology, kept: Array, part: Array, rule: str, box_of: Array) -> Boxes:

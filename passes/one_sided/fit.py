@@ -71,10 +71,12 @@ class FitOperations(Pass):
     max_barriers: int = attrs.field(default=16, metadata={"help": "the most barriers of a rank", "range": Range(1)})
 
     def run(self, ir: OneSided) -> OneSided:
-        whole = split_operations(ir, self.max_link_ids, _MAX_SEMAPHORES, self.max_items)
-        cuts = _Cuts(whole, self.max_operations, self.max_links)
-        fitting = whole if not cuts.found else _cut(whole, cuts.found, self.max_barriers)
-        self._require_resident(fitting, len(cuts.found))
+        fitting = split_operations(ir, self.max_link_ids, _MAX_SEMAPHORES, self.max_items)
+        blocks = fitting.num_blocks
+        # The parts of a block have channels of their own to those of another, so cuts on one rank may take others.
+        while cuts := _Cuts(fitting, self.max_operations, self.max_links).found:
+            fitting = _cut(fitting, cuts, self.max_barriers)
+        self._require_resident(fitting, fitting.num_blocks - blocks)
         return fitting
 
     def _require_resident(self, ir: OneSided, cuts: int) -> None:

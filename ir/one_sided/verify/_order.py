@@ -199,28 +199,10 @@ class Order:
             begun |= _union(self.end_begun, begun)
         return begun
 
-    def proved(self, finished: int) -> int:
-        """Return as bits of :attr:`proofs` what these ranks, which have finished a launch, prove of that launch."""
-        return _union(self._ends, finished)
-
-    def reads_before(self, writer: int, reader: int, number: int) -> bool:
-        """Return whether an event reads every element of an item before another writes the same elements."""
-        proved = self._elements.get(writer, 0)
-        key = reader, number if self.op[reader] == Op.PPKT else 0
-        return key in self.proofs.bit and bool(proved >> self.proofs.bit[key] & 1)
-
     @cached_property
     def proofs(self) -> Proofs:
         """What packets prove."""
         return Proofs(self.program, self.seen, self._slots, self._level, self.posted)
-
-    @cached_property
-    def _ends(self) -> list[int]:
-        return self.proofs.reads()
-
-    @cached_property
-    def _elements(self) -> dict[int, int]:
-        return self.proofs.elements()
 
     def _over(self, rank: int, launches: int) -> Array:
         """Return what a rank knows, at the end of a launch, of the one ``launches`` - 1 before."""

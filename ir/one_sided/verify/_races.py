@@ -239,7 +239,7 @@ def _by_elements(
     if len(rows):
         number = nth_item(program)[seen.item[touched.origin[one[rows]]]].tolist()
         first, second = touched.event[one[rows]].tolist(), touched.event[other[rows]].tolist()
-        ok[rows] = [order.reads_before(b, a, n) for a, b, n in zip(first, second, number, strict=True)]
+        ok[rows] = [order.proofs.reads_before(b, a, n) for a, b, n in zip(first, second, number, strict=True)]
 
 
 def _across(program: OneSided, seen: Events, touched: _Accesses, order: Order, one: Array, other: Array) -> Array:
@@ -256,10 +256,11 @@ def _across(program: OneSided, seen: Events, touched: _Accesses, order: Order, o
         ok[some] = order.earlier(begun[which], launches)[agent[some]] >= stamp[some]
     provable = touched.slot[one] & (~touched.write[one] | ~touched.shared[one])
     for k in np.flatnonzero(provable & ~ok).tolist():
-        proved = order.proved(finished[number[k]])
-        key = int(touched.event[one[k]]), 0
-        bit = order.proofs.bit.get(key) if of_block[k] else order.proofs.ports.get((int(agent[k]), int(stamp[k])))
-        ok[k] = bit is not None and proved >> bit & 1
+        ended = finished[number[k]]
+        if of_block[k]:
+            ok[k] = order.proofs.read_at_end(ended, int(touched.event[one[k]]))
+        else:
+            ok[k] = order.proofs.over_at_end(ended, (int(agent[k]), int(stamp[k])))
     return ok
 
 

@@ -138,6 +138,18 @@ def test_blocks_with_many_channels_are_cut() -> None:
     assert fitting.num_blocks > program.num_blocks
 
 
+@pytest.mark.parametrize(("most", "links"), [(8, 2), (11, 3), (16, 6), (23, 3), (23, 8)])
+@pytest.mark.parametrize("name", ["ring", "allgather", "alltoall", "star"])
+def test_cuts_of_peers_leave_no_block_with_too_many_channels(name: str, most: int, links: int) -> None:
+    """A block has a channel to each part of a peer's block, and these parts come by cutting."""
+    program = {"ring": lambda: ring(8), "star": lambda: star(5), **SHAPES}[name]()
+    fitting = right(FitOperations(max_operations=most, max_links=links, max_link_ids=2, max_items=2).run(program))
+    assert int(counted_operations(fitting).max()) <= most
+    for rows in (linked(fitting), reached(fitting)):
+        kinds = list(map(tuple, rows[:, :2].tolist()))
+        assert max(map(kinds.count, set(kinds))) <= links
+
+
 def test_sums_to_many_peers_store_and_then_put() -> None:
     own, slots = Item(0, IN, 0, 1), [Item(0, SCRATCH, k, 1) for k in range(12)]
     there = [Item(1, SCRATCH, k, 1) for k in range(12)]
