@@ -64,7 +64,9 @@ def compile_automatic(
     assert selection is not None, "the choice has a span"
     attempts = _Attempts(request, targets, settings, observer, selector, kept.compiled)
     result = attempts.first_that_fits()
-    timings = (selection, *attempts.refused, *result.timings)
+    chosen = set(map(id, result.timings))
+    refused = (one for one in attempts.timings if id(one) not in chosen)
+    timings = (selection, *refused, *result.timings)
     return attrs.evolve(result, timings=timings, kept=kept if settings.remembers else None)
 
 
@@ -109,7 +111,7 @@ class _Unfit(Exception):
 class _Attempts:
     """Compilations of one collective by the algorithms that its selector chooses, each run once.
 
-    ``refused`` has the steps of compilations that raised an error.
+    ``timings`` are those of all steps, also of compilations that raised an error.
     """
 
     def __init__(
@@ -118,7 +120,7 @@ class _Attempts:
     ):  # fmt: skip
         self.request, self.targets, self.settings, self.observer = request, targets, settings, observer
         self.selector, self.results = selector, compiled
-        self.refused: list[Timing] = []
+        self.timings: list[Timing] = []
 
     def first_that_fits(self) -> CollectiveResult:
         """Return the result of the best choice that all targets take; if there is none, raise the error of the best."""
@@ -155,10 +157,11 @@ class _Attempts:
                     ready=self.selector.ready, window=window, timings=timings,
                 )  # fmt: skip
             except CollcError as mistake:
-                self.refused += timings
                 if mistake.is_only(*_UNFIT):
                     raise _Unfit(algorithm, reason_of(mistake), mistake) from None
                 raise
+            finally:
+                self.timings += timings
         self.require_as_measured(algorithm, self.results[key], window)
         return self.results[key]
 

@@ -66,7 +66,11 @@ class Culprits:
         if self.refused is None or verify != "each" or is_fatal(mistake) or mistake.exit_status == 2:
             return mistake
         chain, count, ir = self.refused
-        first = None if isinstance(ir, Problem) or is_right(ir) else self._first_wrong(chain, count)
+        first = None
+        if not isinstance(ir, Problem):
+            before = chain.passes[count - 1].name if count else "input"
+            right = self.session.timed(f"verify {before}", lambda: is_right(ir))
+            first = None if right else self._first_wrong(chain, count)
         if first is None:
             return mistake
         return self._error(chain, first, f"pass `{chain.passes[count].name}`: {mistake.diagnostics[0].message}")

@@ -52,8 +52,9 @@ class Session:
     timings: list[Timing] = attrs.Factory(list)
 
     def trial(self) -> Session:
-        """Return a session without observer and verification, for trying whether a plan works."""
-        return Session(self.request, attrs.evolve(self.settings, verify="off"), None, self.start, self.ready)
+        """Return a session without observer and verification, for trying whether a plan works; its times count too."""
+        settings = attrs.evolve(self.settings, verify="off")
+        return Session(self.request, settings, None, self.start, self.ready, timings=self.timings)
 
     @property
     def first(self) -> Level:
@@ -88,8 +89,7 @@ class Session:
         finally:
             # The step in which a run ends by an exception has a row too, the last.
             if spent is not None:
-                name = self.request.name
-                self.timings.append(noted(name, spent) if self.observer else Timing.of(name, spent))
+                self.timings.append(noted(self.request.name, spent))
         return result
 
     @property

@@ -269,6 +269,25 @@ def test_a_pass_with_a_wrong_count_of_rows_would_be_seen(collc: Collc, monkeypat
         test_times_have_memory_and_rows(collc)
 
 
+@pytest.mark.parametrize(("collective", "blocks", "refused"), [
+    ("allreduce on dgx_a100(2) { size: 64 MiB };", 8, "skipped forest-k1-equal-3: more pieces than fit"),
+    ("allgather on torus(3, 4) { size: 1 MiB }; schedule sums using bfb;", 5, "discretize: in more than 3 chunks"),
+])  # fmt: skip
+def test_work_that_comes_to_nothing_has_its_time(collc: Collc, collective: str, blocks: int, refused: str) -> None:
+    """The table and the trace agree on every check and emission, also of programs that did not fit."""
+    options = f"- -t mscclpp-json{{protocol=Simple,blocks={blocks}}} -o a -v --time-passes=t.csv --profile=p.json"
+    ran = collc(*options.split(), stdin=f"collective sums = {collective}")
+    assert ran.status == 0 and refused in ran.err
+    table = list(csv.DictReader(Path("t.csv").read_text().splitlines()))
+    spans_of: dict[str, float] = {}
+    for event in json.loads(Path("p.json").read_text())["traceEvents"]:
+        if event["ph"] == "X" and event["cat"] in ("check", "choice", "emission"):
+            spans_of[event["name"]] = spans_of.get(event["name"], 0) + event["dur"] / 1e6
+    assert {"emit mscclpp-json", "structure"} < spans_of.keys()
+    for step, seconds in spans_of.items():
+        assert sum(float(row["seconds"]) for row in table if row["step"] == step) == pytest.approx(seconds, rel=1e-3)
+
+
 def test_without_proc_a_table_is_printed(collc: Collc, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spans, "memory", lambda: memory.Memory(None, None))
     rows = table(collc("-", "-t", "msccl-xml", "-o", "a.xml", "--time-passes", stdin=RING).err)
