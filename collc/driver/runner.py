@@ -70,7 +70,7 @@ class Runner:
             if isinstance(ir, SymmetricProgram):
                 if limits.templates:
                     continue  # it has joined messages and few blocks; passes on programs take instructions of all ranks
-                if not (limits.orbits and self.guarded(chain, count, ir, partial(this.works_by_orbits, ir))):
+                if not (limits.orbits and self.works_by_orbits(chain, count, ir)):
                     ir, prefix = self.written_out(ir, chain, count), (*prefix, _listing(limits))
             prefix = (*prefix, this.on(ir))
             known = next((found for passes, found in self.known if passes == prefix), None)
@@ -82,6 +82,12 @@ class Runner:
         if isinstance(ir, SymmetricProgram) and limits.orbits and end == len(chain.passes):
             ir = self.written_out(ir, chain, end - 1, last=True)
         return ir
+
+    def works_by_orbits(self, chain: Plan, count: int, ir: SymmetricProgram) -> bool:
+        """Return whether a pass works on a template; that it finds out is a part of its time."""
+        this = chain.passes[count]
+        work = partial(self.guarded, chain, count, ir, partial(this.works_by_orbits, ir))
+        return self.session.timed(this.name, work, kind="pass")
 
     def written_out(self, ir: SymmetricProgram, chain: Plan, count: int, last: bool = False) -> Program:
         """Return the program of all ranks of a template, before pass ``count`` or after the last one."""
