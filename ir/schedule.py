@@ -64,6 +64,14 @@ class Routes(Columnar):
         """The number of links of each route."""
         return np.diff(self.start.astype(np.int64))
 
+    @cached_property
+    def first_alike(self) -> Array:
+        """For each route the first one over the same links."""
+        if self.is_direct:
+            return np.arange(len(self))
+        seen: dict[tuple[int, ...], int] = {}
+        return np.array([seen.setdefault(tuple(self.links_of(r)), r) for r in range(len(self))], dtype=np.int64)
+
     def places(self, chosen: Array) -> Array:
         """Return the places in ``links`` of the links of the chosen routes, route after route."""
         return ranges(self.start[chosen], self.lengths[chosen])

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from collc.ir.layout import total
 from collc.ir.levels import Scheduled
 from collc.ir.program import Program
+from collc.ir.regular import moved_by_ranks
 from collc.ir.schedule import Forest, Schedule
 from collc.ir.symmetric import SymmetricSchedule
 from collc.ir.symmetric_forest import SymmetricForest
@@ -107,7 +108,12 @@ def _lost(before: Level, after: Executable, this: Pass) -> str:
 
 
 def _strayed(before: Level, after: Executable) -> str:
-    """Return what a program sends that its input does not send."""
+    """Return what a program sends that its input does not send.
+
+    If the program is one rank's moved by a group, the group must move the transfers of the schedule too.
+    """
+    if isinstance(after, SymmetricProgram) and after.group.order > 1 and isinstance(before, Schedule):
+        before = moved_by_ranks(before) or before
     if isinstance(after, SymmetricProgram) and isinstance(before, SymmetricSchedule):
         more = template_strayed(after, before)
         return f"its result sends too much: {more}" if more else ""

@@ -8,10 +8,11 @@ import attrs
 import numpy as np
 
 from collc.backends.base import Target
-from collc.ir.arrays import distinct
+from collc.ir.arrays import distinct, distinct_pairs
 from collc.ir.diagnostic import CollcError, Kind
 from collc.ir.levels import Level
 from collc.ir.symmetric import SymmetricSchedule
+from collc.ir.symmetric_program import SymmetricProgram
 
 from ..messages.internal import is_fatal
 from ..registry.elements import element_text
@@ -53,15 +54,23 @@ def _instead_of(mistake: CollcError, work: Callable[[], Fitted]) -> Fitted:
 
 
 def _of_all_ranks(maker: Maker, chain: Plan, target: Target | None) -> Plan | None:
-    """Return the plan that lists all ranks before its passes; None if it did, or if the schedule is large.
+    """Return the plan that lists all ranks before its passes; None if it did, or if the template is large.
 
     None also if a rank sends to more ranks than it has threadblocks: each sends to one.
     """
-    schedule = maker.runner.schedule
-    if target is None or not target.limits.orbits or not isinstance(schedule, SymmetricSchedule):
+    schedule, template = maker.runner.schedule, maker.runner.template
+    if target is None or not target.limits.orbits:
+        return None
+    if isinstance(schedule, SymmetricSchedule):
+        if len(schedule) > _MOST_RELISTED:
+            return None
+        peers = _peers(schedule)
+    elif template is not None:  # of a schedule that lists all ranks anyway
+        peers = _peers_in_program(template)
+    else:
         return None
     most = target.limits.max_threadblocks
-    if len(schedule) > _MOST_RELISTED or (most is not None and _peers(schedule) > most):
+    if most is not None and peers > most:
         return None
     return attrs.evolve(chain, passes=tuple(this.of_all_ranks() for this in chain.passes))
 
@@ -76,6 +85,14 @@ def _peers(schedule: SymmetricSchedule) -> int:
     receiver = schedule.symmetry.multiply(schedule.symmetry.inverse(element), to) * width + orbit
     ranks = schedule.topology.num_ranks
     return int(np.bincount(distinct(sender * ranks + receiver) // ranks).max())
+
+
+def _peers_in_program(template: SymmetricProgram) -> int:
+    """Return the most ranks to which a rank of a template sends."""
+    seed = template.seed
+    sends = seed.send_peer >= 0
+    pairs = distinct_pairs(seed.block_rank[sends], seed.send_peer[sends])
+    return int(np.bincount(pairs[0]).max(initial=0))
 
 
 def _unless_stuck(maker: Maker, first: Level, chain: Plan, target: Target | None) -> Fitted:

@@ -48,6 +48,7 @@ class Runner:
         self.schedule: Scheduled | None = None
         self.forest: Forest | SymmetricForest | None = None
         self.program: AnyProgram | None = None
+        self.template: SymmetricProgram | None = None  # the last one, of which the program may list all ranks
 
     # ---- passes
 
@@ -126,6 +127,7 @@ class Runner:
             self.keep(after, ir, this)
         elif isinstance(after, AnyProgram):
             self.program = after
+            self.template = after if isinstance(after, SymmetricProgram) else self.template
         if session.observer:
             session.observer.finished(session.request.name, this.name, after)
         self.judge(ir, given, after, chain, count)

@@ -16,7 +16,7 @@ from collc.ir.program import INSTRUCTION_COLUMNS, Buffer, Opcode, Program
 from collc.ir.ragged import first_of_group, group_starts, inverse, owners, ranges, starts
 from collc.ir.schedule import Action, Schedule
 from collc.ir.symmetric import SymmetricSchedule
-from collc.ir.symmetric_program import AnyProgram
+from collc.ir.symmetric_program import AnyProgram, SymmetricProgram
 
 from ..analysis.hazards import synchronize
 from ..base import Pass
@@ -24,6 +24,7 @@ from ..program.orbit_numbering import numbered_for_runs
 from ..ranges import Range
 from .gathering import Ends, gathered, grouped
 from .joining import LOCAL, RECEIVING, SENDING, join_messages
+from .regular import joins, lower_by_ranks
 from .template import lower_messages, lower_template
 from .turned import lower_turned
 
@@ -58,6 +59,9 @@ class Lower(Pass):
     With ``templates``, the program of a template is that of one rank (:mod:`.template`). Files hold it as it is, or
     passes work on it by ``orbits`` until all ranks are listed. For them data share no scratch yet, and a pipelined
     allreduce numbers its chunks if its messages then have a quarter fewer runs.
+
+    A long schedule that a group of ranks moves, whatever its routes are, is lowered to one rank too, if its messages have two
+    transfers or more (:mod:`.regular`).
 
     With ``listed``, a longer schedule without a group is lowered in the same way, as the template of a group of one
     element: the transfers of a step over one connection are one message, wherever its chunks lie. A ring, of which each
@@ -116,26 +120,20 @@ class Lower(Pass):
         if isinstance(ir, SymmetricSchedule):
             found = lower_template(ir, shared=not self.orbits) if self.templates and ir.movable else None
             if found is not None:
-                return numbered_for_runs(found, share=_PAYS, by=self.name) if self.join and self.orbits else found
+                return self._numbered(found)
             ir = ir.unfold()
         _require_plain(ir)
-        if self.listed is not None and len(ir) > self.listed and _joins(ir):
+        if self.templates and (alike := lower_by_ranks(ir, self.orbits)) is not None:
+            return self._numbered(alike)
+        if self.listed is not None and len(ir) > self.listed and (ir.collective.kind == "alltoall" or joins(ir)):
             program = lower_turned(ir) or lower_messages(ir)
             if program is not None:
                 return program
         known = None if self.join or self.aside else ir.found.get(INSTRUCTIONS)
         return synchronize(*(known or instructions(ir, self.join, self.aside)))
 
-
-def _joins(s: Schedule) -> bool:
-    """Return whether messages have two transfers or more on average, or are of an all-to-all.
-
-    The instructions of an all-to-all have tables of all ranks and shards, of which messages need few.
-    """
-    if s.collective.kind == "alltoall":
-        return True
-    order = lexsort((s.route, s.step))
-    return 2 * int(np.count_nonzero(first_of_group(s.step[order]) | first_of_group(s.route[order]))) <= len(s)
+    def _numbered(self, found: SymmetricProgram) -> SymmetricProgram:
+        return numbered_for_runs(found, share=_PAYS, by=self.name) if self.join and self.orbits else found
 
 
 def _require_plain(s: Schedule) -> None:

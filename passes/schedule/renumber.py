@@ -30,6 +30,7 @@ from ..analysis.paths import MOST_NODES, heavy_path
 from ..analysis.shared import shared_by_images, shared_with_first
 from ..base import Pass, remark
 from ..lowering.lower import INSTRUCTIONS, instructions
+from ..lowering.regular import lower_by_ranks
 from ..program.coalesce import count_messages, least_messages
 
 __all__ = ["FREE", "Renumber"]
@@ -79,6 +80,8 @@ class Renumber(Pass):
                 return ir
             group = ir.symmetry if ir.orbits is None else None
             ir = ir.unfold()
+        elif self.templates and ir.collective.kind == "allreduce" and lower_by_ranks(ir, orbits=True) is not None:
+            return ir
         if ir.placement is not None or ir.collective.kind not in FREE or not len(ir) or ir.collective.num_ranks < 2:
             return ir
         intervals = _Intervals.of(ir, alike=group is not None)
@@ -126,7 +129,7 @@ class _Intervals:
             return None
         row = owners(widths)
         interval = s.shard.take(row).astype(np.int64) * per_shard + ranges(first, widths)
-        route = _same_links(s).take(s.route)
+        route = s.routes.first_alike.take(s.route)
         sent = numbered((s.step.astype(np.int64) * len(s.routes) + route) * 2 + s.action)[1]
         sent = sent.take(row)
         found = cls(s.collective.num_shards * per_shard, np.diff(ends), row, interval, sent, sent)
@@ -154,14 +157,6 @@ class _Intervals:
         place[order] = np.arange(self.number)
         at = np.sort(self.message * np.int64(self.number + 1) + place.take(self.interval))
         return int(1 + np.count_nonzero(at[1:] != at[:-1] + 1))
-
-
-def _same_links(s: Schedule) -> Array:
-    """Return for each route the first one over the same links."""
-    if s.routes.is_direct:
-        return np.arange(len(s.routes))
-    seen: dict[tuple[int, ...], int] = {}
-    return np.array([seen.setdefault(tuple(s.routes.links_of(r)), r) for r in range(len(s.routes))], dtype=np.int64)
 
 
 @frozen(eq=False)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from itertools import product
 
-import numpy as np
 import pytest
 from one_sided_programs import SHAPES, ring_of_packets
 
+from collc.ir.arrays import Array
 from collc.ir.one_sided.opcodes import Op
 from collc.ir.one_sided.program import OneSided
 from collc.ir.one_sided.verify._events import Events, events, lengths, parts_needed, shortest
@@ -18,7 +18,7 @@ from collc.ir.one_sided.verify._packets import Packets, packets
 from collc.ir.one_sided.verify._proofs import _WRITES
 from collc.ir.one_sided.verify._run import execute
 
-PACKED = sorted(name for name in SHAPES if "packets" in name) + ["ring of eight"]
+PACKED = [*sorted(name for name in SHAPES if "packets" in name), "ring of eight"]
 
 
 def program(name: str) -> OneSided:
@@ -35,8 +35,8 @@ def ordered(one: OneSided) -> tuple[Events, Packets, Order]:
     return seen, slots, Order(one, seen, execute(one, seen, slots, messages).level, slots, messages)
 
 
-def before(slots: Packets, readers: list[int], event: int, rows: np.ndarray) -> set[tuple[int, int]]:  # type: ignore[type-arg]
-    """Return (writer, item) of all packets that an event needs, directly or through others, and itself as (event, 0)."""
+def before(slots: Packets, readers: list[int], event: int, rows: Array) -> set[tuple[int, int]]:
+    """Return (writer, item) of all packets that an event needs, also through others, and itself as (event, 0)."""
     found: set[tuple[int, int]] = {(event, 0)}
     for k in (k for k, reader in enumerate(readers) if reader == event):
         for j in range(int(slots.start[k]), int(slots.start[k + 1])):

@@ -1,0 +1,103 @@
+"""Schedules that a group of ranks moves, whatever their routes.
+
+Programs have no routes. So the program of a schedule is one rank's moved by a group if the group maps its transfers to
+each other, given by their ends and their data. That holds for exchanges at distances on a ring, and of bits of ranks,
+on every network: also on a cluster under switches, where no automorphism moves their routes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+
+import attrs
+import numpy as np
+
+from .acting import Acting
+from .arrays import Array, Columns, lexsort, numbered
+from .group import Group, Mirrored, Translations
+from .ragged import nth_in_group
+from .schedule import Routes, Schedule
+from .symmetric import SYMMETRIC_KINDS, SymmetricSchedule
+from .topology import Topology
+
+__all__ = ["moved_by_ranks"]
+
+#: bits of a number that is not negative
+_WORD = 63
+
+
+def moved_by_ranks(s: Schedule) -> SymmetricSchedule | None:
+    """Return a schedule as the transfers of shard 0 and a group of ranks; None if none of three groups moves it.
+
+    The groups are the rotations of all ranks, the group that moves odd ranks against even ones, and the exchanges of
+    bits of ranks. The network of the result has a link for each route from a rank to another.
+    """
+    if s.collective.kind not in SYMMETRIC_KINDS or not s.collective.is_plain or s.placement is not None:
+        return None
+    rows = np.flatnonzero(s.shard == 0)
+    groups = [group for group in _groups(s.topology.num_ranks) if len(rows) * group.order == len(s)]
+    # Routes over the same links are one, unless other pairs of ranks as far apart have several.
+    for route in (s.routes.first_alike.take(s.route), s.route):
+        lane = _lanes(s, route)
+        for group in groups:
+            if _moves(s, lane, rows, group):
+                return _on_pairs(s.rows(rows), lane[rows], group)
+    return None
+
+
+def _groups(ranks: int) -> Iterator[Group]:
+    """Yield groups that have one element for each rank."""
+    yield Translations((ranks,))
+    if ranks % 2 == 0:
+        yield Mirrored((ranks,))
+    if ranks > 2 and ranks & (ranks - 1) == 0:
+        yield Translations((2,) * (ranks.bit_length() - 1))
+
+
+def _lanes(s: Schedule, route: Array) -> Array:
+    """Number the routes from a rank to another by the first part that they carry; return the number of each row's."""
+    first = np.full(len(s.routes), s.parts, dtype=np.int64)
+    np.minimum.at(first, route, s.lo)
+    used, row = numbered(route)
+    ends = np.zeros(len(used), dtype=np.int64)
+    ends[row] = s.src.astype(np.int64) * s.topology.num_ranks + s.dst
+    order = lexsort((first[used], ends))
+    lane = np.empty(len(used), dtype=np.int64)
+    lane[order] = nth_in_group(ends[order])
+    return lane[row]
+
+
+def _moves(s: Schedule, lane: Array, rows: Array, group: Group) -> bool:
+    """Return whether the transfers of a schedule are the images of some rows, which move shard 0."""
+    n, element = s.topology.num_ranks, np.arange(group.order)[:, None]
+    sizes = (s.num_steps + 1, 2, int(lane.max(initial=0)) + 1, s.parts + 1, s.parts + 1, n, n, n)
+    if prod(sizes).bit_length() > _WORD:
+        return False
+    same = (s.step, s.action, lane, s.lo, s.hi)
+    ends = (group.multiply(element, end[rows].astype(np.int64)) for end in (s.src, s.dst))
+    images = _keys(sizes, *(column[rows] for column in same), *ends, element)
+    return np.array_equal(np.sort(_keys(sizes, *same, s.src, s.dst, s.shard)), np.sort(images.ravel()))
+
+
+def _keys(sizes: tuple[int, ...], *columns: Array) -> Array:
+    """Return a number for each row of columns of numbers below some ``sizes``; the columns broadcast."""
+    key: Array = np.zeros(1, dtype=np.int64)
+    for size, column in zip(sizes, columns, strict=True):
+        key = key * size + column
+    return key
+
+
+def _on_pairs(seed: Schedule, lane: Array, group: Group) -> SymmetricSchedule:
+    """Return a seed on the network with links between ranks that send to each other, one for each of their lanes."""
+    n, rank = group.order, np.arange(group.order)
+    lanes, src = int(lane.max(initial=0)) + 1, seed.src.astype(np.int64)
+    kinds, kind = numbered(group.multiply(group.inverse(src), seed.dst) * lanes + lane)
+    heads = group.multiply(rank[:, None], kinds[None, :] // lanes)
+    columns: Columns = {
+        "src": np.repeat(rank, len(kinds)), "dst": heads.ravel(), "link_class": np.zeros(heads.size, dtype=np.int64),
+    }  # fmt: skip
+    topology = Topology(seed.topology.name, n, classes=seed.topology.classes[:1], **columns)
+    direct = Routes.direct(topology.num_links)
+    here = attrs.evolve(seed, topology=topology, route=src * len(kinds) + kind, routes=direct)
+    return SymmetricSchedule(here, Acting(topology, group))
