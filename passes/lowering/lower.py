@@ -60,8 +60,8 @@ class Lower(Pass):
     passes work on it by ``orbits`` until all ranks are listed. For them data share no scratch yet, and a pipelined
     allreduce numbers its chunks if its messages then have a quarter fewer runs.
 
-    A long schedule that a group of ranks moves, whatever its routes are, is lowered to one rank too, if its messages have two
-    transfers or more (:mod:`.regular`).
+    A long schedule that a group of ranks moves, whatever its routes are, is lowered to one rank too, if its messages
+    have two transfers or more (:mod:`.regular`).
 
     With ``listed``, a longer schedule without a group is lowered in the same way, as the template of a group of one
     element: the transfers of a step over one connection are one message, wherever its chunks lie. A ring, of which each
