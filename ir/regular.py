@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import prod
+from typing import TypeAlias
 
 import attrs
 import numpy as np
 
 from .acting import Acting
 from .arrays import Array, Columns, lexsort, numbered
-from .group import Group, Mirrored, Translations
+from .group import Mirrored, Translations
 from .ragged import nth_in_group
 from .schedule import Routes, Schedule
 from .symmetric import SYMMETRIC_KINDS, SymmetricSchedule
@@ -26,12 +27,15 @@ __all__ = ["moved_by_ranks"]
 #: bits of a number that is not negative
 _WORD = 63
 
+_Moves: TypeAlias = Translations | Mirrored
+
 
 def moved_by_ranks(s: Schedule) -> SymmetricSchedule | None:
-    """Return a schedule as the transfers of shard 0 and a group of ranks; None if none of three groups moves it.
+    """Return a schedule as the transfers of shard 0 and a group of ranks; None if no group tried moves it.
 
-    The groups are the rotations of all ranks, the group that moves odd ranks against even ones, and the exchanges of
-    bits of ranks. The network of the result has a link for each route from a rank to another.
+    The groups are the rotations of all ranks, the group that moves odd ranks against even ones, the exchanges of bits
+    of ranks, and the rotations of equal boxes and of the ranks in all boxes. The network of the result has a link for
+    each route from a rank to another.
     """
     if s.collective.kind not in SYMMETRIC_KINDS or not s.collective.is_plain or s.placement is not None:
         return None
@@ -46,13 +50,16 @@ def moved_by_ranks(s: Schedule) -> SymmetricSchedule | None:
     return None
 
 
-def _groups(ranks: int) -> Iterator[Group]:
+def _groups(ranks: int) -> Iterator[_Moves]:
     """Yield groups that have one element for each rank."""
     yield Translations((ranks,))
     if ranks % 2 == 0:
         yield Mirrored((ranks,))
     if ranks > 2 and ranks & (ranks - 1) == 0:
         yield Translations((2,) * (ranks.bit_length() - 1))
+    for box in range(2, ranks // 2 + 1):
+        if ranks % box == 0:
+            yield Translations((ranks // box, box))
 
 
 def _lanes(s: Schedule, route: Array) -> Array:
@@ -68,16 +75,27 @@ def _lanes(s: Schedule, route: Array) -> Array:
     return lane[row]
 
 
-def _moves(s: Schedule, lane: Array, rows: Array, group: Group) -> bool:
-    """Return whether the transfers of a schedule are the images of some rows, which move shard 0."""
-    n, element = s.topology.num_ranks, np.arange(group.order)[:, None]
+def _moves(s: Schedule, lane: Array, rows: Array, group: _Moves) -> bool:
+    """Return whether the transfers of a schedule are the images of some rows, which move shard 0.
+
+    Most groups fail at the first shards already: those to which the first steps along each coordinate lead.
+    """
+    n = s.topology.num_ranks
     sizes = (s.num_steps + 1, 2, int(lane.max(initial=0)) + 1, s.parts + 1, s.parts + 1, n, n, n)
     if prod(sizes).bit_length() > _WORD:
         return False
     same = (s.step, s.action, lane, s.lo, s.hi)
-    ends = (group.multiply(element, end[rows].astype(np.int64)) for end in (s.src, s.dst))
-    images = _keys(sizes, *(column[rows] for column in same), *ends, element)
-    return np.array_equal(np.sort(_keys(sizes, *same, s.src, s.dst, s.shard)), np.sort(images.ravel()))
+
+    def are_images(element: Array, of: Array) -> bool:
+        ends = (group.multiply(element, end[rows].astype(np.int64)) for end in (s.src, s.dst))
+        images = _keys(sizes, *(column[rows] for column in same), *ends, element)
+        due = _keys(sizes, *(column[of] for column in (*same, s.src, s.dst, s.shard)))
+        return np.array_equal(np.sort(due), np.sort(images.ravel()))
+
+    first = {int(prod(group.shape[k:])) % n for k in range(1, len(group.shape) + 1)}
+    if not all(are_images(np.array([[g]]), np.flatnonzero(s.shard == g)) for g in sorted(first)):
+        return False
+    return are_images(np.arange(n)[:, None], np.arange(len(s)))
 
 
 def _keys(sizes: tuple[int, ...], *columns: Array) -> Array:
@@ -88,7 +106,7 @@ def _keys(sizes: tuple[int, ...], *columns: Array) -> Array:
     return key
 
 
-def _on_pairs(seed: Schedule, lane: Array, group: Group) -> SymmetricSchedule:
+def _on_pairs(seed: Schedule, lane: Array, group: _Moves) -> SymmetricSchedule:
     """Return a seed on the network with links between ranks that send to each other, one for each of their lanes."""
     n, rank = group.order, np.arange(group.order)
     lanes, src = int(lane.max(initial=0)) + 1, seed.src.astype(np.int64)

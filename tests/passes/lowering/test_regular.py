@@ -29,14 +29,14 @@ from collc.passes.schedule.renumber import Renumber
 from collc.registry.classes import pass_class
 
 KINDS = ("allgather", "reduce-scatter", "allreduce")
-ROTATIONS, AGAINST, BITS = Translations((16,)), Mirrored((16,)), Translations((2, 2, 2, 2))
+ROTATIONS, AGAINST, BITS, BOXES = Translations((16,)), Mirrored((16,)), Translations((2, 2, 2, 2)), Translations((4, 4))
 #: schedulers, and the group that moves their schedules on 16 ranks
 MOVED: dict[str, Group] = {
     "trivance": ROTATIONS, "pat": ROTATIONS, "ring": ROTATIONS, "swing": AGAINST, "bine": AGAINST,
-    "rabenseifner": BITS, "recursive-doubling": BITS,
+    "rabenseifner": BITS, "recursive-doubling": BITS, "two-level": BOXES,
 }  # fmt: skip
 CASES = [(name, kind) for name in MOVED for kind in KINDS if name != "recursive-doubling" or kind == "allreduce"]
-SWITCHED = ("leaf_spine(4, 4, 2)", "fat_tree(4)", "leaf_spine(2, 8, 3)")
+SWITCHED = ("leaf_spine(4, 4, 2)", "clustered(complete(4), 4, 25)")
 
 
 def schedule(network: str, kind: str, scheduler: str) -> Schedule:
@@ -126,6 +126,7 @@ def test_short_schedules_list_all_ranks() -> None:
 @pytest.mark.quick
 @pytest.mark.usefixtures("_all_long")
 def test_passes_work_on_all_ranks_where_they_fuse_more() -> None:
+    assert lower_by_ranks(schedule("dgx_a100(6)", "allreduce", "two-level"), orbits=True) is not None, "6 boxes of 8"
     for kind, orbits, due in [("allreduce", True, True), ("allgather", True, True), ("reduce-scatter", True, False),
                               ("reduce-scatter", False, True)]:  # fmt: skip
         assert (lower_by_ranks(schedule(SWITCHED[0], kind, "pat"), orbits) is not None) == due
@@ -150,7 +151,7 @@ SPEC = "topology net = {}; collective c = {} on net {{ size: 64 MiB }}; schedule
 @pytest.mark.parametrize("target", ["msccl-xml", "oneccl-xml", "mpi-c", "mscclpp-json"])
 @pytest.mark.parametrize(("scheduler", "kind"), [
     ("trivance", "allreduce"), ("bine", "allreduce"), ("swing { variant: latency }", "allreduce"),
-    ("recursive-doubling", "allreduce"), ("pat", "allgather"),
+    ("recursive-doubling", "allreduce"), ("pat", "allgather"), ("two-level { across: pat }", "allreduce"),
 ])  # fmt: skip
 def test_files_of_switched_networks_come_from_one_rank(scheduler: str, kind: str, target: str) -> None:
     result = collc.compile_source(SPEC.format("leaf_spine(4, 4, 2)", kind, scheduler), target=target)["c"]
