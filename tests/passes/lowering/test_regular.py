@@ -188,3 +188,11 @@ def test_a_cluster_of_256_ranks_is_one_rank_moved(tmp_path: Path) -> None:
     assert main(["verify", str(path)]) == 0
     path.write_text(file.text.replace('srcoff="1"', 'srcoff="2"', 1))
     assert main(["verify", str(path)]) != 0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_tables_of_a_cluster_are_those_of_one_rank(kind: str) -> None:
+    """Those of all ranks take half a megabyte and more."""
+    result = collc.compile_source(SPEC.format("leaf_spine(16, 16, 8)", kind, "trivance"), target="mpi-c")["c"]
+    ((_, files),) = result.emitted
+    assert max(len(file.content) for file in files) < 150_000
