@@ -39,6 +39,8 @@ def moved_by_ranks(s: Schedule) -> SymmetricSchedule | None:
     """
     if s.collective.kind not in SYMMETRIC_KINDS or not s.collective.is_plain or s.placement is not None:
         return None
+    if s.in_network:  # switches multicast and add, so transfers share routes
+        return None
     rows = np.flatnonzero(s.shard == 0)
     groups = [group for group in _groups(s.topology.num_ranks) if len(rows) * group.order == len(s)]
     # Routes over the same links are one, unless other pairs of ranks as far apart have several.
