@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import attrs
 import numpy as np
@@ -11,6 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import collc
+from collc.backends.msccl_xml.target import MscclXml
+from collc.driver.other_ways import _of_all_ranks
+from collc.driver.plan import Plan
 from collc.frontends.coll import topology as parsed
 from collc.ir.collective import Collective
 from collc.ir.group import Group, Mirrored, Translations
@@ -196,3 +200,21 @@ def test_tables_of_a_cluster_are_those_of_one_rank(kind: str) -> None:
     result = collc.compile_source(SPEC.format("leaf_spine(16, 16, 8)", kind, "trivance"), target="mpi-c")["c"]
     ((_, files),) = result.emitted
     assert max(len(file.content) for file in files) < 150_000
+
+
+@pytest.mark.quick
+@pytest.mark.usefixtures("_all_long")
+def test_a_program_of_one_rank_that_exceeds_a_limit_is_made_of_all_ranks() -> None:
+    found = schedule(SWITCHED[0], "allreduce", "pat")
+    template = Lower(templates=True, orbits=True).run(found)
+    chain = Plan((Renumber(templates=True), Lower(templates=True, orbits=True)), SymmetricProgram)
+
+    def listed(blocks: int | None, program: object) -> Plan | None:
+        maker = SimpleNamespace(runner=SimpleNamespace(schedule=found, template=program))
+        return _of_all_ranks(maker, chain, MscclXml(threadblocks=blocks))  # type: ignore[arg-type]
+
+    peers = len(set(template.seed.send_peer.tolist()) - {-1})  # type: ignore[union-attr]
+    again = listed(peers, template)
+    assert again is not None and not any(this.templates for this in again.passes)  # type: ignore[attr-defined]
+    assert listed(peers - 1, template) is None, "each peer needs a threadblock"
+    assert listed(None, None) is None, "all ranks were listed before"
