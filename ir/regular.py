@@ -35,7 +35,7 @@ def moved_by_ranks(s: Schedule) -> SymmetricSchedule | None:
 
     The groups are the rotations of all ranks, the group that moves odd ranks against even ones, the exchanges of bits
     of ranks, and the rotations of equal boxes and of the ranks in all boxes. The network of the result has a link for
-    each route from a rank to another.
+    each route from a rank to another. None too if the columns of a transfer have more than 63 bits together.
     """
     if s.collective.kind not in SYMMETRIC_KINDS or not s.collective.is_plain or s.placement is not None:
         return None
@@ -65,13 +65,11 @@ def _groups(ranks: int) -> Iterator[_Moves]:
 
 
 def _lanes(s: Schedule, route: Array) -> Array:
-    """Number the routes from a rank to another by the first part that they carry; return the number of each row's."""
-    first = np.full(len(s.routes), s.parts, dtype=np.int64)
-    np.minimum.at(first, route, s.lo)
+    """Number the routes from a rank to another in their order; return the number of each row's ``route``."""
     used, row = numbered(route)
     ends = np.zeros(len(used), dtype=np.int64)
     ends[row] = s.src.astype(np.int64) * s.topology.num_ranks + s.dst
-    order = lexsort((first[used], ends))
+    order = lexsort([ends])
     lane = np.empty(len(used), dtype=np.int64)
     lane[order] = nth_in_group(ends[order])
     return lane[row]

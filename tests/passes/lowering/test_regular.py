@@ -105,12 +105,16 @@ def test_one_other_transfer_is_seen(case: tuple[str, str], data: st.DataObject) 
 
 
 @pytest.mark.quick
-def test_uneven_chosen_and_rooted_schedules_are_left() -> None:
-    topology = parsed(SWITCHED[0])
-    weighted = Collective("allgather", 16, weights=tuple(range(1, 17)))
-    assert not weighted.is_plain
-    broadcast = pass_class("double-binary-tree")().run(Problem(topology, Collective("broadcast", 16, root=0)))  # type: ignore[arg-type]
-    assert moved_by_ranks(Discretize().run(broadcast)) is None  # type: ignore[arg-type]
+def test_schedules_of_other_kinds_are_left() -> None:
+    """A group of ranks says nothing of uneven shards, of roots, nor of transfers that a switch copies or adds."""
+    found = schedule(SWITCHED[0], "allgather", "pat")
+    assert moved_by_ranks(found) is not None
+    uneven = Collective("allgather", 16, weights=tuple(range(1, 17)))
+    assert moved_by_ranks(attrs.evolve(found, collective=uneven)) is None
+    assert moved_by_ranks(attrs.evolve(found, in_network=True)) is None
+    rooted = Problem(found.topology, Collective("broadcast", 16, root=0))
+    tree = Discretize().run(pass_class("double-binary-tree")().run(rooted))  # type: ignore[arg-type]
+    assert isinstance(tree, Schedule) and moved_by_ranks(tree) is None
 
 
 # ---- where it pays
